@@ -1,0 +1,4 @@
+//! Bytes on a pipe or a socket to messages: newline-delimited JSON and event streams.
+
+pub mod lines;
+pub mod sse;

@@ -1,0 +1,1 @@
+//! What scenarios are built from: the app on port 0, scripted upstreams, plain clients.
