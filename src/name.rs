@@ -139,13 +139,9 @@ mod tests {
 
     #[test]
     fn slug_is_short_plain_and_never_empty() {
-        for (key, want) in [
-            ("files", "files"),
-            ("My Server", "my-server"),
-            ("a.b/c_d", "a-b-c-d"),
-            ("--x--", "x"),
-            ("UPPER", "upper"),
-        ] {
+        for (key, want) in
+            [("files", "files"), ("My Server", "my-server"), ("a.b/c_d", "a-b-c-d"), ("--x--", "x"), ("UPPER", "upper")]
+        {
             assert_eq!(slug(key), want, "{key}");
         }
         for key in ["数据库", "", "***", &"x".repeat(40), "é"] {
@@ -171,7 +167,8 @@ mod tests {
         assert_eq!(exposed("", &s, "read_file", 64), "read_file");
         let changed = exposed("files", &s, "read.file", 64);
         assert!(changed.starts_with("files__read_file_") && changed.len() == "files__read_file_".len() + 6);
-        let long = exposed(&slug(&"k".repeat(40)), &s, &"t".repeat(60), 64);
+        let tool = "t".repeat(60);
+        let long = exposed(&slug(&"k".repeat(40)), &s, &tool, 64);
         assert_eq!(long.len(), 64);
         assert!(exposed("files", &s, "日本", 64).bytes().all(is_plain));
         assert!(exposed("files", &s, "", 64).starts_with("files___"));
