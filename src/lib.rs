@@ -20,6 +20,7 @@ pub mod demo;
 pub mod downstream;
 pub mod gateway;
 pub mod name;
+pub mod policy;
 pub mod protocol;
 pub mod shutdown;
 pub mod supervisor;

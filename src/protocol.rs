@@ -3,10 +3,12 @@
 //! Everything here takes bytes, values and `now`, and returns values. Nothing here does I/O, reads a
 //! clock, draws a random number, logs or spawns, so every rule can be tested as a table and fuzzed.
 
+pub mod capability;
 pub mod code;
 pub mod framing;
 pub mod header;
 pub mod jsonrpc;
+pub mod level;
 pub mod meta;
 pub mod method;
 pub mod object;

@@ -1,0 +1,3 @@
+//! Rules about who may do what. So far: who asks.
+
+pub mod principal;
