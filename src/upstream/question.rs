@@ -1,0 +1,105 @@
+//! A request that a legacy upstream sends to its client: elicitation, sampling, roots.
+//!
+//! A connection makes one and hands it to the leg it belongs to (or to the actor, if it belongs to none); the gateway
+//! carries it to a downstream and brings the answer back through the [`Replier`]. Exactly one answer goes upstream,
+//! whatever happens: a replier that is dropped answers with an error.
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+use crate::protocol::code;
+use crate::protocol::jsonrpc::{self, OwnedId};
+
+/// A question of an upstream.
+#[derive(Debug)]
+pub struct Question {
+    /// `elicitation/create`, `sampling/createMessage`, `roots/list`, or something unknown.
+    pub method: Box<str>,
+    /// JSON text of its parameters, an object.
+    pub params: Box<str>,
+    /// The way back.
+    pub replier: Replier,
+}
+
+/// Answers one question, once.
+#[derive(Debug)]
+pub struct Replier {
+    id: OwnedId,
+    outbox: Option<mpsc::Sender<Bytes>>,
+}
+
+impl Replier {
+    /// For the question `id` of the connection that empties `outbox`.
+    pub fn new(id: OwnedId, outbox: mpsc::Sender<Bytes>) -> Self {
+        Self { id, outbox: Some(outbox) }
+    }
+
+    /// The upstream's id of the question: unique among those that are open on its connection.
+    pub fn id(&self) -> &OwnedId {
+        &self.id
+    }
+
+    /// Answers with a result; `raw` is the JSON text of an object.
+    pub fn result(mut self, raw: &str) {
+        let mut out = Vec::with_capacity(raw.len() + 64);
+        jsonrpc::begin_result(&mut out, self.id.as_raw());
+        out.extend_from_slice(raw.as_bytes());
+        out.push(b'}');
+        self.send(out);
+    }
+
+    /// Answers with an error.
+    pub fn error(mut self, code: i64, message: &str) {
+        let text = jsonrpc::error(Some(self.id.as_raw()), code, message, None);
+        self.send(text);
+    }
+
+    /// Answers with an error object that a downstream wrote; `raw` is its JSON text.
+    pub fn raw_error(mut self, raw: &str) {
+        let out = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{raw}}}", self.id.as_raw());
+        self.send(out.into_bytes());
+    }
+
+    fn send(&mut self, text: Vec<u8>) {
+        let Some(outbox) = self.outbox.take() else { return };
+        if outbox.try_send(Bytes::from(text)).is_err() {
+            tracing::debug!("an answer to an upstream's question was dropped: its connection is gone or stuck");
+        }
+    }
+}
+
+impl Drop for Replier {
+    fn drop(&mut self) {
+        if self.outbox.is_some() {
+            let text = jsonrpc::error(Some(self.id.as_raw()), code::INTERNAL_ERROR, "nobody could be asked", None);
+            self.send(text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::jsonrpc::Id;
+
+    fn question() -> (Replier, mpsc::Receiver<Bytes>) {
+        let (tx, rx) = mpsc::channel(4);
+        (Replier::new(Id::parse("\"q\"").unwrap().into(), tx), rx)
+    }
+
+    #[test]
+    fn each_question_is_answered_exactly_once() {
+        let (replier, mut rx) = question();
+        replier.result(r#"{"action":"accept"}"#);
+        assert_eq!(rx.try_recv().unwrap(), r#"{"jsonrpc":"2.0","id":"q","result":{"action":"accept"}}"#);
+        assert!(rx.try_recv().is_err());
+    }
+
+    #[test]
+    fn a_dropped_question_is_answered_with_an_error() {
+        let (replier, mut rx) = question();
+        drop(replier);
+        let text = rx.try_recv().unwrap();
+        assert!(std::str::from_utf8(&text).unwrap().contains("-32603"));
+    }
+}
