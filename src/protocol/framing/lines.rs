@@ -42,12 +42,7 @@ const SLACK: usize = BOM.len() + 1;
 impl LineDecoder {
     /// A decoder of lines of at most `limit` bytes, newline not counted.
     pub fn new(limit: usize) -> Self {
-        Self {
-            limit,
-            partial: Partial::default(),
-            first: true,
-            skipping: false,
-        }
+        Self { limit, partial: Partial::default(), first: true, skipping: false }
     }
 
     /// Takes the next line off the front of `input`; `None` when `input` is used up.

@@ -48,13 +48,7 @@ enum Place {
 impl ValueDecoder {
     /// A decoder of values of at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        Self {
-            limit,
-            partial: Partial::default(),
-            place: Place::Between,
-            skipping: false,
-            bom: 0,
-        }
+        Self { limit, partial: Partial::default(), place: Place::Between, skipping: false, bom: 0 }
     }
 
     /// Takes the next value off the front of `input`; `None` when `input` is used up.
