@@ -4,9 +4,13 @@
 //! carries it to a downstream and brings the answer back through the [`Replier`]. Exactly one answer goes upstream,
 //! whatever happens: a replier that is dropped answers with an error.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
+use super::wire::{Observer, Pulse};
 use crate::protocol::code;
 use crate::protocol::jsonrpc::{self, OwnedId};
 
@@ -21,17 +25,52 @@ pub struct Question {
     pub replier: Replier,
 }
 
+/// Questions of one connection that are not answered yet, with the leg that each belongs to.
+#[derive(Debug, Default)]
+pub(super) struct OpenQuestions(Mutex<HashMap<OwnedId, (Arc<dyn Observer>, Arc<Pulse>)>>);
+
+impl OpenQuestions {
+    pub(super) fn opened(&self, id: OwnedId, observer: Arc<dyn Observer>, pulse: Arc<Pulse>) {
+        pulse.question_opened();
+        self.lock().insert(id, (observer, pulse));
+    }
+
+    /// A question was answered, refused or taken back.
+    pub(super) fn done(&self, id: &OwnedId) -> Option<Arc<dyn Observer>> {
+        let (observer, pulse) = self.lock().remove(id)?;
+        pulse.question_done();
+        Some(observer)
+    }
+
+    pub(super) fn clear(&self) {
+        // Taken out first: dropping an observer may drop repliers, which come back here.
+        let gone = std::mem::take(&mut *self.lock());
+        drop(gone);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<OwnedId, (Arc<dyn Observer>, Arc<Pulse>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Answers one question, once.
 #[derive(Debug)]
 pub struct Replier {
     id: OwnedId,
     outbox: Option<mpsc::Sender<Bytes>>,
+    open: Arc<OpenQuestions>,
 }
 
 impl Replier {
     /// For the question `id` of the connection that empties `outbox`.
-    pub fn new(id: OwnedId, outbox: mpsc::Sender<Bytes>) -> Self {
-        Self { id, outbox: Some(outbox) }
+    pub(super) fn new(id: OwnedId, outbox: mpsc::Sender<Bytes>, open: Arc<OpenQuestions>) -> Self {
+        Self { id, outbox: Some(outbox), open }
+    }
+
+    /// Answers nothing: a modern peer must not get responses, and one that withdrew its question wants none.
+    pub fn forget(mut self) {
+        self.outbox = None;
+        self.open.done(&self.id);
     }
 
     /// The upstream's id of the question: unique among those that are open on its connection.
@@ -62,6 +101,7 @@ impl Replier {
 
     fn send(&mut self, text: Vec<u8>) {
         let Some(outbox) = self.outbox.take() else { return };
+        self.open.done(&self.id);
         if outbox.try_send(Bytes::from(text)).is_err() {
             tracing::debug!("an answer to an upstream's question was dropped: its connection is gone or stuck");
         }
@@ -84,7 +124,7 @@ mod tests {
 
     fn question() -> (Replier, mpsc::Receiver<Bytes>) {
         let (tx, rx) = mpsc::channel(4);
-        (Replier::new(Id::parse("\"q\"").unwrap().into(), tx), rx)
+        (Replier::new(Id::parse("\"q\"").unwrap().into(), tx, Arc::default()), rx)
     }
 
     #[test]
