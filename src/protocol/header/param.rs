@@ -229,3 +229,6 @@ pub fn strip(schema: &str) -> String {
 fn is_json(text: &str) -> bool {
     serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
+
+#[cfg(test)]
+mod tests;

@@ -59,3 +59,6 @@ pub(super) fn literal<'a>(name: &HeaderName, value: &'a HeaderValue) -> Result<&
 pub(super) fn sendable(name: &HeaderName, text: &str) -> Result<HeaderValue, HeaderError> {
     HeaderValue::from_str(&encode_value(text)).map_err(|_| HeaderError::Unsendable(name.clone()))
 }
+
+#[cfg(test)]
+mod tests;
