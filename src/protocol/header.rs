@@ -106,10 +106,10 @@ pub fn check_method(headers: &HeaderMap, method: &str) -> Result<(), HeaderError
 /// [`HeaderError`] when it is absent, malformed, undecodable or another one.
 pub fn check_name(headers: &HeaderMap, expected: &str) -> Result<(), HeaderError> {
     let value = single(headers, &MCP_NAME)?.ok_or(HeaderError::Missing(MCP_NAME))?;
-    match decode_value(&MCP_NAME, value)? == expected {
-        true => Ok(()),
-        false => Err(HeaderError::Mismatch(MCP_NAME)),
+    if decode_value(&MCP_NAME, value)? == expected {
+        return Ok(());
     }
+    Err(HeaderError::Mismatch(MCP_NAME))
 }
 
 /// Sets the headers that every modern request carries, from the body that goes out: `revision`
@@ -134,10 +134,10 @@ pub fn insert_standard(
 }
 
 fn verbatim(name: HeaderName, text: &str) -> Result<HeaderValue, HeaderError> {
-    match text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        true => HeaderValue::from_str(text).map_err(|_| HeaderError::Unsendable(name)),
-        false => Err(HeaderError::Unsendable(name)),
+    if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(HeaderError::Unsendable(name));
     }
+    HeaderValue::from_str(text).map_err(|_| HeaderError::Unsendable(name))
 }
 
 #[cfg(test)]

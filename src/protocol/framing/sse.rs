@@ -167,10 +167,8 @@ impl EventDecoder {
     fn close_line(&mut self, rest: Bytes) -> Option<Result<Event, SseError>> {
         let first = std::mem::replace(&mut self.first, false);
         if let Skip::Event { line_has_bytes } = self.skip {
-            self.skip = match line_has_bytes || !rest.is_empty() {
-                true => Skip::Event { line_has_bytes: false },
-                false => Skip::No,
-            };
+            let ends_event = !line_has_bytes && rest.is_empty();
+            self.skip = if ends_event { Skip::No } else { Skip::Event { line_has_bytes: false } };
             return None;
         }
         let mut line = self.partial.complete(rest);

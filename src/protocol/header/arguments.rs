@@ -241,3 +241,6 @@ fn is_digits(text: &str) -> bool {
 fn length(text: &str) -> i64 {
     i64::try_from(text.len()).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -188,10 +188,10 @@ fn check_one(name: &HeaderName, header: Option<&HeaderValue>, body: &Mirrored<'_
         Mirrored::OutOfRange => return Err(HeaderError::OutOfRange(name.clone())),
         Mirrored::Nothing | Mirrored::Unreadable => false,
     };
-    match same {
-        true => Ok(()),
-        false => Err(HeaderError::Mismatch(name.clone())),
+    if same {
+        return Ok(());
     }
+    Err(HeaderError::Mismatch(name.clone()))
 }
 
 fn header_name(text: &str) -> Result<HeaderName, AnnotationProblem> {
@@ -229,3 +229,6 @@ pub fn strip(schema: &str) -> String {
 fn is_json(text: &str) -> bool {
     serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
+
+#[cfg(test)]
+mod tests;

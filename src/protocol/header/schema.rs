@@ -54,6 +54,7 @@ pub(super) struct Walk<'a> {
     text: &'a str,
     stack: Vec<Frame>,
     cuts: Vec<Range<usize>>,
+    stopped: bool,
 }
 
 impl Found<'_> {
@@ -94,10 +95,12 @@ impl Found<'_> {
 /// Calls `each` for every annotation of `text`, which must be valid JSON, until it breaks. Answers
 /// the byte ranges without which no annotation is left, in order and apart.
 pub(super) fn annotations(text: &str, mut each: impl FnMut(&Found<'_>) -> ControlFlow<()>) -> Vec<Range<usize>> {
-    let mut walk = Walk { text, stack: Vec::new(), cuts: Vec::new() };
+    let mut walk = Walk { text, stack: Vec::new(), cuts: Vec::new(), stopped: false };
     let mut at = 0;
     let mut ignored = 0_usize;
-    while let Some(&byte) = text.as_bytes().get(at) {
+    while !walk.stopped
+        && let Some(&byte) = text.as_bytes().get(at)
+    {
         match byte {
             b'"' => {
                 let end = string_end(text.as_bytes(), at);
@@ -111,11 +114,7 @@ pub(super) fn annotations(text: &str, mut each: impl FnMut(&Found<'_>) -> Contro
             b'{' | b'[' => walk.open(byte == b'{', at),
             b':' => walk.colon(at),
             b',' => walk.comma(at),
-            b'}' | b']' => {
-                if walk.close(at, &mut each).is_break() {
-                    break;
-                }
-            }
+            b'}' | b']' => walk.close(at, &mut each),
             _ => {}
         }
         at += 1;
@@ -187,17 +186,16 @@ impl Walk<'_> {
         }
     }
 
-    fn close(&mut self, at: usize, each: &mut impl FnMut(&Found<'_>) -> ControlFlow<()>) -> ControlFlow<()> {
+    fn close(&mut self, at: usize, each: &mut impl FnMut(&Found<'_>) -> ControlFlow<()>) {
         let Some(mut frame) = self.stack.pop() else {
-            return ControlFlow::Continue(());
+            return;
         };
         if frame.object && end_member(self.text, &mut frame, at).is_some() {
             let end = self.text[..at].trim_end().len();
             self.cuts.push(frame.kept..end);
         }
-        match frame.count {
-            0 => ControlFlow::Continue(()),
-            _ => each(&Found { walk: self, frame: &frame }),
+        if frame.count > 0 {
+            self.stopped = each(&Found { walk: self, frame: &frame }).is_break();
         }
     }
 }
@@ -237,10 +235,10 @@ fn role_of_keyword(key: &str, reachable: bool, object: bool) -> Role {
 
 fn decoded(quoted: &str) -> Option<Cow<'_, str>> {
     let inner = quoted.strip_prefix('"')?.strip_suffix('"')?;
-    match inner.contains('\\') {
-        false => Some(Cow::Borrowed(inner)),
-        true => serde_json::from_str(quoted).ok().map(Cow::Owned),
+    if inner.contains('\\') {
+        return serde_json::from_str(quoted).ok().map(Cow::Owned);
     }
+    Some(Cow::Borrowed(inner))
 }
 
 /// Behind the closing quote of the string that begins at `start`.

@@ -19,17 +19,17 @@ const SUFFIX: &str = "?=";
 /// The header form of `text`: itself if it is printable ASCII without spaces around it and does not
 /// look encoded, else its Base64 form. Empty text stays empty.
 pub fn encode_value(text: &str) -> Cow<'_, str> {
-    match is_plain(text) {
-        true => Cow::Borrowed(text),
-        false => Cow::Owned(format!("{PREFIX}{}{SUFFIX}", STANDARD.encode(text))),
+    if is_plain(text) {
+        return Cow::Borrowed(text);
     }
+    Cow::Owned(format!("{PREFIX}{}{SUFFIX}", STANDARD.encode(text)))
 }
 
 fn is_plain(text: &str) -> bool {
-    text.bytes().all(|byte| matches!(byte, 0x20..=0x7E))
-        && !text.starts_with(' ')
-        && !text.ends_with(' ')
-        && !(text.starts_with(PREFIX) && text.ends_with(SUFFIX))
+    let printable = text.bytes().all(|byte| matches!(byte, 0x20..=0x7E));
+    let padded = text.starts_with(' ') || text.ends_with(' ');
+    let looks_encoded = text.starts_with(PREFIX) && text.ends_with(SUFFIX);
+    printable && !padded && !looks_encoded
 }
 
 /// The text behind a header value, spaces and tabs around it trimmed first. What does not start and
@@ -59,3 +59,6 @@ pub(super) fn literal<'a>(name: &HeaderName, value: &'a HeaderValue) -> Result<&
 pub(super) fn sendable(name: &HeaderName, text: &str) -> Result<HeaderValue, HeaderError> {
     HeaderValue::from_str(&encode_value(text)).map_err(|_| HeaderError::Unsendable(name.clone()))
 }
+
+#[cfg(test)]
+mod tests;
