@@ -25,6 +25,13 @@ pub struct Hello {
     pub instructions: Option<Box<str>>,
 }
 
+impl Hello {
+    /// Whether the upstream is spoken to without a handshake.
+    pub fn is_modern(&self) -> bool {
+        self.revision.era() == Era::Modern
+    }
+}
+
 /// What an answer to `server/discover` means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Discovered {

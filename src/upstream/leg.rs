@@ -16,7 +16,7 @@ use super::error::CallError;
 use super::transport::Link;
 use super::wire::{Observer, Pulse, Wire};
 use crate::protocol::ledger::Asker;
-use crate::protocol::revision::Era;
+use crate::protocol::revision::{Era, Revision};
 
 /// How long a leg may take.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +57,7 @@ pub struct Leg {
     is_gateway: bool,
     cancels: bool,
     sent: bool,
+    speaking: Option<Revision>,
 }
 
 impl Leg {
@@ -64,7 +65,7 @@ impl Leg {
     pub fn open(wire: &Arc<Wire>, observer: Arc<dyn Observer>) -> Self {
         let is_gateway = observer.asker() == Asker::Gateway;
         let (id, waiting, pulse) = wire.open(observer);
-        Self { wire: wire.clone(), id, waiting, pulse, is_gateway, cancels: true, sent: false }
+        Self { wire: wire.clone(), id, waiting, pulse, is_gateway, cancels: true, sent: false, speaking: None }
     }
 
     /// The request id, which is also the progress token where one is wanted.
@@ -76,6 +77,13 @@ impl Leg {
     #[must_use]
     pub fn never_cancelled(mut self) -> Self {
         self.cancels = false;
+        self
+    }
+
+    /// Over HTTP, speaks `revision` although the opening is not settled: for the probe.
+    #[must_use]
+    pub(super) fn speaking(mut self, revision: Revision) -> Self {
+        self.speaking = Some(revision);
         self
     }
 
@@ -133,7 +141,7 @@ impl Leg {
                     biased;
                     // A server may answer on another stream of the session, and a lost connection ends every leg.
                     answer = &mut self.waiting => answer.unwrap_or(Err(CallError::Lost { sent: true })),
-                    answer = link.exchange(wire, self.id, &out) => match answer? {
+                    answer = link.exchange(wire, self.id, self.speaking.or(wire.revision()), &out) => match answer? {
                         Some(text) => Ok(text),
                         None => (&mut self.waiting).await.unwrap_or(Err(CallError::Lost { sent: true })),
                     },

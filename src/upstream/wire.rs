@@ -22,6 +22,7 @@ use crate::name::ServerName;
 use crate::protocol::code;
 use crate::protocol::jsonrpc::{self, Id, Message, Notification, OwnedId, Params, Reading, Request};
 use crate::protocol::ledger::{Asker, Attribution, Ledger};
+use crate::protocol::meta;
 use crate::protocol::method::{notification, question};
 use crate::protocol::object::{Object, ObjectWriter};
 use crate::protocol::revision::{Era, Revision};
@@ -44,6 +45,8 @@ pub trait Observer: Send + Sync + std::fmt::Debug {
     fn ask(&self, question: Question);
     /// The upstream takes its question back.
     fn withdraw(&self, id: &OwnedId);
+    /// `notifications/subscriptions/acknowledged` for this leg.
+    fn acknowledged(&self) {}
 }
 
 /// An observer of what we ask for ourselves: nobody listens.
@@ -338,6 +341,7 @@ impl Wire {
                 }
             }
             notification::CANCELLED => self.withdrawn(params),
+            notification::ACKNOWLEDGED => self.acknowledged(params, stream),
             other => debug!(server = %self.server, method = other, "a notification was ignored"),
         }
     }
@@ -348,6 +352,17 @@ impl Wire {
         if let Some((observer, pulse)) = found {
             pulse.beat();
             observer.progress(params);
+        }
+    }
+
+    fn acknowledged(&self, params: &Object<'_>, stream: Option<u64>) {
+        // Servers confuse strings and numbers here (protocol.md §4.1).
+        let named = params
+            .object("_meta")
+            .and_then(|m| m.get(meta::SUBSCRIPTION_ID).and_then(|id| id.trim_matches('"').parse().ok()));
+        let observer = stream.or(named).and_then(|id: u64| self.ledger().get(id).map(|w| w.observer.clone()));
+        if let Some(observer) = observer {
+            observer.acknowledged();
         }
     }
 

@@ -74,9 +74,10 @@ impl HttpLink {
         &self,
         wire: &Wire,
         id: u64,
+        revision: Option<Revision>,
         out: &Outgoing,
     ) -> Result<Option<Bytes>, CallError> {
-        let headers = self.headers(wire.revision(), Some(out));
+        let headers = self.headers(revision, Some(out));
         match self.post(headers, out.body.clone()).await? {
             Posted::Body(response) => self.answer(wire, id, response).await,
             Posted::Nothing => Ok(None),

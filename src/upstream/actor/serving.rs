@@ -1,0 +1,414 @@
+//! The actor while it is connected: lists are read, notices heard, resources watched, the era checked once more.
+//!
+//! Everything slow is a future in [`Serving::work`], so the loop never waits for the upstream.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use super::super::connection::Connection;
+use super::super::dial::{Live, message};
+use super::super::error::CallError;
+use super::super::handle::{Command, SubscribeError};
+use super::super::leg::{Leg, Limits};
+use super::super::listen::{self, Listening};
+use super::super::listing::{self, Listed};
+use super::super::notices::Pending;
+use super::super::status::Phase;
+use super::super::wire::Unobserved;
+use super::Actor;
+use crate::catalog::{Changed, Contribution, Offer, PendingGuard, Update};
+use crate::protocol::capability::ClientCapabilities;
+use crate::protocol::jsonrpc::{self, Message, Outcome, Reading};
+use crate::protocol::level::Level;
+use crate::protocol::method::Method;
+use crate::protocol::object::ObjectWriter;
+use crate::protocol::opening::{self, Discovered};
+use crate::protocol::revision::Revision;
+
+/// Waits before a server that counts as legacy only by its silence is probed again; after the last one it is believed.
+const REPROBES: [Duration; 3] = [Duration::from_secs(30), Duration::from_secs(120), Duration::from_secs(600)];
+
+/// How long a change of what we listen for may take before subscribers are told that it works.
+const LISTEN_WAIT: Duration = Duration::from_secs(3);
+
+/// Why serving ended.
+#[derive(Debug)]
+pub(super) enum Exit {
+    /// The gateway stops, or drops this server.
+    Cancelled,
+    /// The connection is fine but should be another one: the server turned out to be modern.
+    Redial,
+    /// The connection broke; the text says how.
+    Lost(String),
+}
+
+/// State of one connection.
+pub(super) struct Serving {
+    connection: Arc<Connection>,
+    offer: Offer,
+    work: FuturesUnordered<BoxFuture<'static, Done>>,
+    refreshing: bool,
+    /// Lists that changed while others were being read, with the guards of their announcements.
+    again: (Changed, Vec<PendingGuard>),
+    listening: Option<Listening>,
+    level: Option<Level>,
+}
+
+/// A finished piece of work.
+enum Done {
+    Listed(Vec<Listed>, Vec<PendingGuard>),
+    Subscribed { uri: Box<str>, result: Result<(), SubscribeError>, done: oneshot::Sender<Result<(), SubscribeError>> },
+    Nothing,
+    Probed { modern: bool, certain: bool, attempt: usize },
+}
+
+impl Serving {
+    pub(super) fn new(connection: Arc<Connection>) -> Self {
+        let hello = &connection.hello;
+        let mut offer = Offer::new(connection.era(), connection.is_http());
+        offer.capabilities = Some(hello.capabilities_raw.clone());
+        offer.instructions = hello.instructions.clone();
+        offer.server_info = hello.server_info.clone();
+        Self {
+            connection,
+            offer,
+            work: FuturesUnordered::new(),
+            refreshing: false,
+            again: (Changed::NONE, Vec::new()),
+            listening: None,
+            level: None,
+        }
+    }
+
+    pub(super) async fn run(
+        &mut self,
+        actor: &mut Actor,
+        live: &mut Live,
+        pid: Option<u32>,
+        cancel: &CancellationToken,
+    ) -> Exit {
+        self.begin(actor, pid);
+        loop {
+            let closed = self.connection.wire.closed().clone();
+            let notices = self.connection.wire.notices.clone();
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Exit::Cancelled,
+                Some(command) = actor.inbox.recv() => self.command(actor, command),
+                () = closed.cancelled() => return Exit::Lost(how_it_ended(live).await),
+                Some(done) = self.work.next() => if let Some(exit) = self.done(actor, done).await { return exit },
+                pending = notices.take() => self.noticed(actor, pending),
+            }
+        }
+    }
+
+    fn begin(&mut self, actor: &mut Actor, pid: Option<u32>) {
+        let connection = self.connection.clone();
+        let hello = &connection.hello;
+        actor.set(|s| {
+            (s.revision, s.pid) = (Some(hello.revision), pid);
+            s.server_info = hello.server_info.clone();
+            s.capabilities = Some(hello.capabilities_raw.clone());
+        });
+        let guards = actor.starting.take().into_iter().collect();
+        self.refresh(actor, Changed::ALL, guards);
+        if self.connection.provisional {
+            self.reprobe(actor, 0);
+        }
+        drop(self.relisten(actor));
+        if !hello.is_modern() {
+            // Whoever watched before the connection broke still does; what changed meanwhile nobody knows.
+            for uri in actor.subscriptions.uris() {
+                self.work.push(
+                    watch(self.connection.clone(), Method::Subscribe, uri.into(), actor.plan.config.timeouts.read)
+                        .map(|_| Done::Nothing)
+                        .boxed(),
+                );
+                actor.plan.updates.add(&actor.plan.source.name, uri.into());
+            }
+        }
+        if let Some(level) = actor.level {
+            self.set_level(actor, level, None);
+        }
+    }
+
+    /// Stops what runs; legs that are dropped are cancelled upstream.
+    pub(super) async fn close(&mut self) {
+        self.work.clear();
+        if let Some(listening) = self.listening.take() {
+            listening.end().await;
+        }
+    }
+
+    fn command(&mut self, actor: &mut Actor, command: Command) {
+        match command {
+            Command::Refresh => self.refresh(actor, Changed::ALL, Vec::new()),
+            Command::Subscribe { uri, done } => self.subscribe(actor, uri, done),
+            Command::Unsubscribe { uri } => self.unsubscribe(actor, uri),
+            Command::Level { level, done } => {
+                let lower = actor.level.is_none_or(|l| level < l);
+                actor.level = Some(actor.level.map_or(level, |l| l.min(level)));
+                if lower {
+                    self.set_level(actor, level, Some(done));
+                }
+            }
+        }
+    }
+
+    /// Reads lists again. One refresh runs; what comes meanwhile is one more (bug report kind "list_changed storm").
+    fn refresh(&mut self, actor: &Actor, changed: Changed, guards: Vec<PendingGuard>) {
+        if self.refreshing {
+            self.again.0 = self.again.0 | changed;
+            self.again.1.extend(guards);
+            return;
+        }
+        let kinds = listing::kinds(&self.connection.hello.capabilities, changed);
+        self.refreshing = true;
+        let (connection, limit) = (self.connection.clone(), actor.plan.config.timeouts.list);
+        self.work.push(async move { Done::Listed(listing::read(&connection, &kinds, limit).await, guards) }.boxed());
+    }
+
+    fn noticed(&mut self, actor: &Actor, pending: Pending) {
+        let changed = Changed { tools: pending.tools, prompts: pending.prompts, resources: pending.resources };
+        if changed.any() {
+            debug!(tools = changed.tools, prompts = changed.prompts, resources = changed.resources, "lists changed");
+            let guard = actor.plan.catalog.announce(&actor.plan.source.name, changed);
+            self.refresh(actor, changed, vec![guard]);
+        }
+        let server = &actor.plan.source.name;
+        if pending.updated_overflow {
+            actor.subscriptions.uris().for_each(|uri| actor.plan.updates.add(server, uri.into()));
+        }
+        for uri in &pending.updated {
+            actor.subscriptions.concerned(uri).for_each(|watched| actor.plan.updates.add(server, watched.into()));
+        }
+    }
+
+    async fn done(&mut self, actor: &mut Actor, done: Done) -> Option<Exit> {
+        match done {
+            Done::Listed(lists, guards) => self.listed(actor, lists, guards).await,
+            Done::Subscribed { uri, result, done } => {
+                if result.is_err() {
+                    actor.subscriptions.remove(&uri);
+                }
+                // Who subscribed may have left meanwhile.
+                if done.send(result).is_err() && result.is_ok() {
+                    self.unsubscribe(actor, uri);
+                }
+            }
+            Done::Nothing => {}
+            Done::Probed { modern: true, .. } => {
+                info!("the server turned out to be modern; connecting anew");
+                actor.known_legacy = false;
+                return Some(Exit::Redial);
+            }
+            Done::Probed { certain: false, attempt, .. } if attempt < REPROBES.len() => self.reprobe(actor, attempt),
+            Done::Probed { .. } => actor.known_legacy = true,
+        }
+        None
+    }
+
+    async fn listed(&mut self, actor: &mut Actor, lists: Vec<Listed>, mut guards: Vec<PendingGuard>) {
+        let source = actor.plan.source.clone();
+        for Listed { kind, list, truncated } in lists {
+            match list {
+                Ok(list) => self.offer.set(kind, list),
+                // The last good list stays (protocol.md §4.8).
+                Err(error) => warn!(list = kind.list_method(), error = %error, "a list could not be read"),
+            }
+            if truncated {
+                warn!(list = kind.list_method(), "the list was cut");
+            }
+        }
+        let (contribution, complaints) = Contribution::new(source.clone(), self.offer.clone());
+        for complaint in &complaints {
+            warn!("{complaint}");
+        }
+        let update = Update::Offer(Arc::new(contribution));
+        let last = guards.pop();
+        let told = match last {
+            Some(guard) => guard.publish(update).await,
+            None => actor.plan.catalog.publish(source.name.clone(), update).await,
+        };
+        drop(guards);
+        if told.is_err() {
+            debug!("the catalog is closed already");
+        }
+        actor.backoff.serving(tokio::time::Instant::now());
+        actor.set(|s| {
+            s.phase = Phase::Ready;
+            s.settled = true;
+            s.complaints = complaints.iter().map(ToString::to_string).collect();
+        });
+        self.refreshing = false;
+        let (changed, guards) = std::mem::replace(&mut self.again, (Changed::NONE, Vec::new()));
+        if changed.any() {
+            self.refresh(actor, changed, guards);
+        }
+    }
+
+    fn subscribe(&mut self, actor: &mut Actor, uri: Box<str>, done: oneshot::Sender<Result<(), SubscribeError>>) {
+        if !self.connection.hello.capabilities.resources_subscribe {
+            let _ = done.send(Err(SubscribeError::Unsupported));
+            return;
+        }
+        if !actor.subscriptions.add(&uri) {
+            let _ = done.send(Ok(()));
+            return;
+        }
+        if self.connection.hello.is_modern() {
+            let settled = self.relisten(actor);
+            self.work.push(
+                async move {
+                    let _ = tokio::time::timeout(LISTEN_WAIT, settled).await;
+                    Done::Subscribed { uri, result: Ok(()), done }
+                }
+                .boxed(),
+            );
+            return;
+        }
+        let watching = watch(self.connection.clone(), Method::Subscribe, uri.clone(), actor.plan.config.timeouts.read);
+        self.work.push(watching.map(|result| Done::Subscribed { uri, result, done }).boxed());
+    }
+
+    fn unsubscribe(&mut self, actor: &mut Actor, uri: Box<str>) {
+        if !actor.subscriptions.remove(&uri) {
+            return;
+        }
+        if self.connection.hello.is_modern() {
+            drop(self.relisten(actor));
+        } else {
+            let leaving = watch(self.connection.clone(), Method::Unsubscribe, uri, actor.plan.config.timeouts.read);
+            self.work.push(leaving.map(|_| Done::Nothing).boxed());
+        }
+    }
+
+    /// Towards a modern upstream: listens for what is wanted now. The old stream ends when the new one stands, so that
+    /// nothing is missed. What is returned ends when it does.
+    fn relisten(&mut self, actor: &Actor) -> BoxFuture<'static, ()> {
+        if !self.connection.hello.is_modern() {
+            return std::future::ready(()).boxed();
+        }
+        let uris: Vec<Box<str>> = actor.subscriptions.uris().map(Box::from).collect();
+        if !listen::is_wanted(&self.connection.hello.capabilities, &uris) {
+            return std::future::ready(()).boxed();
+        }
+        let old = self.listening.take();
+        let fresh = listen::start(self.connection.clone(), uris);
+        let stands = fresh.acknowledged();
+        self.listening = Some(fresh);
+        if let Some(old) = old {
+            let stands = stands.clone();
+            self.work.push(
+                async move {
+                    let _ = tokio::time::timeout(LISTEN_WAIT, stands.cancelled()).await;
+                    old.end().await;
+                    Done::Nothing
+                }
+                .boxed(),
+            );
+        }
+        async move { stands.cancelled().await }.boxed()
+    }
+
+    fn set_level(&mut self, actor: &Actor, level: Level, done: Option<oneshot::Sender<()>>) {
+        let hello = &self.connection.hello;
+        if hello.is_modern() || !hello.capabilities.logging || self.level.is_some_and(|l| l <= level) {
+            return;
+        }
+        self.level = Some(level);
+        let mut params = Vec::new();
+        let mut w = ObjectWriter::begin(&mut params);
+        w.string("level", level.as_str());
+        w.end();
+        let asking = own_request(self.connection.clone(), Method::SetLevel, params, actor.plan.config.timeouts.read);
+        self.work.push(
+            async move {
+                if asking.await.is_err() {
+                    debug!("the server did not take the log level");
+                }
+                drop(done);
+                Done::Nothing
+            }
+            .boxed(),
+        );
+    }
+
+    /// A verdict that came from silence is checked again later: the server may just have been slow (protocol.md §1.5).
+    fn reprobe(&mut self, actor: &Actor, attempt: usize) {
+        let Some(wait) = REPROBES.get(attempt).copied() else { return };
+        let (connection, limit) = (self.connection.clone(), actor.plan.config.timeouts.probe);
+        let client_info = actor.plan.client_info.clone();
+        self.work.push(
+            async move {
+                sleep(wait).await;
+                let revision = Revision::NEWEST_MODERN;
+                let params = opening::discover_params(&client_info, &ClientCapabilities::bridged(), revision);
+                let answer = own_request(connection, Method::Discover, params, limit).await;
+                let found = answer.as_ref().ok().and_then(|text| discovered(text, revision));
+                let modern = matches!(found, Some(Discovered::Modern(_) | Discovered::Retry(_)));
+                Done::Probed { modern, certain: found.is_some(), attempt: attempt + 1 }
+            }
+            .boxed(),
+        );
+    }
+}
+
+fn discovered(text: &Bytes, asked: Revision) -> Option<Discovered> {
+    match jsonrpc::parse(std::str::from_utf8(text).ok()?, Reading::Lenient) {
+        Ok(Message::Response(response)) => Some(opening::discovered(&response.outcome, asked)),
+        _ => None,
+    }
+}
+
+/// A small request of our own on a legacy connection.
+async fn own_request(
+    connection: Arc<Connection>,
+    method: Method,
+    params: Vec<u8>,
+    limit: Duration,
+) -> Result<Bytes, CallError> {
+    let leg = Leg::open(&connection.wire, Arc::new(Unobserved));
+    let out = message(leg.id(), method, &params);
+    leg.run(out, Limits::of(limit)).await
+}
+
+/// `resources/subscribe` or `resources/unsubscribe` at a legacy upstream.
+async fn watch(
+    connection: Arc<Connection>,
+    method: Method,
+    uri: Box<str>,
+    limit: Duration,
+) -> Result<(), SubscribeError> {
+    let mut params = Vec::new();
+    let mut w = ObjectWriter::begin(&mut params);
+    w.string("uri", &uri);
+    w.end();
+    let text = own_request(connection, method, params, limit).await.map_err(|_| SubscribeError::Unavailable)?;
+    let utf8 = std::str::from_utf8(&text).map_err(|_| SubscribeError::Refused)?;
+    match jsonrpc::parse(utf8, Reading::Lenient) {
+        Ok(Message::Response(r)) if matches!(r.outcome, Outcome::Result(_)) => Ok(()),
+        _ => Err(SubscribeError::Refused),
+    }
+}
+
+/// A child that closed its output has usually just ended: say how.
+async fn how_it_ended(live: &mut Live) -> String {
+    const REAP: Duration = Duration::from_secs(1);
+    match live.child.as_mut() {
+        Some(child) => match tokio::time::timeout(REAP, child.wait()).await {
+            Ok(how) => format!("the process ended{how}"),
+            Err(_) => "the process closed its output".into(),
+        },
+        None => "the connection was lost".into(),
+    }
+}

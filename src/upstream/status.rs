@@ -1,0 +1,76 @@
+//! How an upstream stands: published by its actor on a watch, read by `gateway`, `admin` and readiness.
+
+use tokio::time::Instant;
+
+use crate::protocol::revision::Revision;
+
+/// The phase an upstream is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Being dialled for the first time, or again.
+    Starting,
+    /// Serving.
+    Ready,
+    /// Failed; tried again at the given moment.
+    BackingOff {
+        /// When.
+        until: Instant,
+    },
+    /// Not running: disabled, or the gateway is shutting down.
+    Stopped,
+}
+
+impl Phase {
+    /// Metric label and JSON value.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::BackingOff { .. } => "backing_off",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// Everything the actor tells about its upstream. The actor alone writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The phase.
+    pub phase: Phase,
+    /// When it began.
+    pub since: Instant,
+    /// What is spoken, while it serves.
+    pub revision: Option<Revision>,
+    /// The child's process id, for stdio, while it runs.
+    pub pid: Option<u32>,
+    /// The upstream's implementation object as it wrote it.
+    pub server_info: Option<Box<str>>,
+    /// Its capabilities as it wrote them.
+    pub capabilities: Option<Box<str>>,
+    /// How often it was dialled again after it had served or failed.
+    pub restarts: u64,
+    /// The last failure, for the operator.
+    pub last_error: Option<Box<str>>,
+    /// Items of its lists that could not be used, one sentence each.
+    pub complaints: Vec<String>,
+    /// The first dial is over, well or not.
+    pub settled: bool,
+}
+
+impl Status {
+    /// Before the first dial.
+    pub fn new(phase: Phase, now: Instant) -> Self {
+        Self {
+            phase,
+            since: now,
+            revision: None,
+            pid: None,
+            server_info: None,
+            capabilities: None,
+            restarts: 0,
+            last_error: None,
+            complaints: Vec::new(),
+            settled: false,
+        }
+    }
+}
