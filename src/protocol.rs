@@ -7,6 +7,7 @@ pub mod code;
 pub mod framing;
 pub mod header;
 pub mod jsonrpc;
+pub mod links;
 pub mod meta;
 pub mod method;
 pub mod object;
