@@ -10,6 +10,7 @@ pub mod header;
 pub mod jsonrpc;
 pub mod ledger;
 pub mod level;
+pub mod links;
 pub mod meta;
 pub mod method;
 pub mod object;
