@@ -152,3 +152,6 @@ impl Config {
             .map(|(key, address)| Exposed { key, address })
     }
 }
+
+#[cfg(test)]
+mod tests;
