@@ -56,7 +56,9 @@ scalars! {
             text.strip_prefix("localhost:").map_or_else(|| text.parse().ok(), |port| format!("127.0.0.1:{port}").parse().ok())
         },
         |value| Value::Text(value.to_string());
-    word: String, "a text", |node| Some(string(node)?.to_owned()), |value| Value::Text(value.clone());
+    level: String, "a level (`error`, `warn`, `info`, `debug`, `trace`, `off`) or a list such as `info,mcp_manifold=debug`",
+        |node| string(node).filter(|text| text.split(',').all(is_level)).map(str::to_owned),
+        |value| Value::Text(value.clone());
 }
 
 /// A list of texts; one text alone is a list of one, and a variable separates with commas.
@@ -121,7 +123,8 @@ fn choose<T: Copy>(slot: &mut T, words: &[(&str, T)], shown: usize, node: &Node,
             Some((_, value)) => *slot = *value,
             None => {
                 let message = format!("expected one of `{}`, found {}", names.join("`, `"), node.quote());
-                walk.error(&node.origin, message, (!node.hidden).then(|| did_you_mean(text, &names)));
+                let hint = if node.hidden { None } else { did_you_mean(text, &names) };
+                walk.error(&node.origin, message, hint);
             }
         },
         None => walk.expected(node, &format!("one of `{}`", names.join("`, `"))),
@@ -159,6 +162,12 @@ fn scalar(node: &Node) -> Option<String> {
         Value::Bool(value) => Some(value.to_string()),
         _ => None,
     }
+}
+
+/// `debug` or `target=debug`.
+fn is_level(part: &str) -> bool {
+    let word = part.rsplit_once('=').map_or(part, |(_, word)| word).trim();
+    ["error", "warn", "info", "debug", "trace", "off"].iter().any(|level| level.eq_ignore_ascii_case(word))
 }
 
 const UNITS: &[(&str, usize)] = &[("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1), ("", 1)];

@@ -98,7 +98,7 @@ impl Draft {
     }
 }
 
-/// Reads one entry of `mcpServers`. `top` is the whole merged tree: it knows which times were written and which are defaults.
+/// Reads one entry of `mcpServers`. What is wrong in it does not hide what the rules between keys will find. `top` is the whole merged tree: it knows which times were written and which are defaults.
 pub(super) fn read(
     entry: &Entry,
     top: &Node,
@@ -110,11 +110,12 @@ pub(super) fn read(
     let mut draft = Draft::new(defaults);
     draft.read(&entry.node, walk);
     let failed = walk.problems[before..].iter().any(|problem| problem.is_error());
-    if failed || entry.node.is_broken() {
+    if entry.node.is_broken() {
         return None;
     }
     let kind = match validate::kind(draft.kind, draft.command.is_some(), draft.url.is_some()) {
         Ok(kind) => kind,
+        Err(_) if failed => return None,
         Err((message, hint)) => {
             walk.error(&entry.origin, message, Some(hint.to_owned()));
             return None;

@@ -24,7 +24,13 @@ pub(super) trait Section: Sized {
     fn read(&mut self, node: &Node, walk: &mut Walk<'_>) {
         let Value::Map(entries) = &node.value else {
             if node.value != Value::Null {
-                walk.expected(node, &format!("a map with keys such as `{}`", Self::keys().join("`, `")));
+                walk.expected(
+                    node,
+                    &format!(
+                        "a map with keys such as `{}`",
+                        Self::keys().into_iter().take(3).collect::<Vec<_>>().join("`, `")
+                    ),
+                );
             }
             return;
         };
@@ -60,11 +66,11 @@ fn unknown<S: Section>(entry: &Entry, walk: &mut Walk<'_>) {
                 Some(foreign.note.to_owned()),
             );
         }
-        None => walk.error(
-            &entry.origin,
-            format!("unknown key `{}`", entry.key),
-            Some(did_you_mean(&entry.key, &S::keys())),
-        ),
+        None => {
+            let near = did_you_mean(&entry.key, &S::keys());
+            let hint = near.unwrap_or_else(|| format!("known here: {}", S::keys().join(", ")));
+            walk.error(&entry.origin, format!("unknown key `{}`", entry.key), Some(hint));
+        }
     }
 }
 

@@ -214,7 +214,7 @@ keys! {
 
 keys! { Admin { listen: "listen" as address; } }
 
-keys! { Log { format: "format" as log_format; level: "level" as word; } }
+keys! { Log { format: "format" as log_format; level: "level" as level; } }
 
 keys! {
     Sessions {

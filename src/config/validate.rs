@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use url::{Host, Url};
 
+use super::Config;
 use super::draft::Kind;
 use super::problem::Severity;
 use super::server::{ServerConfig, TransportConfig};
 use super::settings::{Limits, Restart, Timeouts, UpstreamLimits};
-use super::{Config, walk};
 
 /// A rule that does not hold, at a key path.
 #[derive(Debug, PartialEq)]
@@ -42,6 +42,16 @@ pub(super) fn config(config: &Config) -> Vec<Finding> {
             rules.unlike(server, &config.servers[..index]);
         });
     }
+    // What a server inherits is reported once, where it is written.
+    let top: Vec<_> = rules
+        .findings
+        .iter()
+        .filter(|f| f.path.first().is_none_or(|key| key != SERVER))
+        .map(|f| (f.path.clone(), f.message.clone()))
+        .collect();
+    let inherited =
+        |f: &Finding| top.iter().any(|(path, message)| f.path.get(2..) == Some(path) && f.message == *message);
+    rules.findings.retain(|finding| !inherited(finding));
     rules.findings
 }
 
@@ -99,7 +109,7 @@ impl Rules {
 
     fn number(&mut self, key: &str, value: usize, least: usize, most: usize) {
         if value < least || value > most {
-            self.error(key, format!("{value} is out of range"), &format!("from {least} to {most}"));
+            self.error(key, "is out of range", &format!("from {least} to {most}"));
         }
     }
 
@@ -140,9 +150,6 @@ impl Rules {
         self.time("sessions.absolute", config.sessions.absolute, false);
         self.ordered(("sessions.idle", config.sessions.idle), ("sessions.absolute", config.sessions.absolute));
         self.number("sessions.max", config.sessions.max, 1, 10_000_000);
-        if let Some(part) = bad_level(&config.log.level) {
-            self.error("log.level", format!("`{part}` is not a log level"), &walk::did_you_mean(part, LEVELS));
-        }
     }
 
     fn timeouts(&mut self, times: &Timeouts) {
@@ -196,16 +203,9 @@ impl Rules {
         if name.is_empty() || name.chars().any(char::is_control) {
             self.error("", "a server needs a name of visible characters", "");
         }
-        // Times and limits that merely repeat the top level were reported there.
-        if server.timeouts != config.timeouts {
-            self.timeouts(&server.timeouts);
-        }
-        if server.limits != config.limits.upstream {
-            self.upstream_limits(&server.limits);
-        }
-        if server.restart != config.restart {
-            self.restart(&server.restart);
-        }
+        self.timeouts(&server.timeouts);
+        self.upstream_limits(&server.limits);
+        self.restart(&server.restart);
         for root in &server.roots {
             if !root.uri.expose().starts_with("file://") {
                 self.find(Severity::Warning, "roots", "a root is not a `file://` URI", "servers may ignore any other");
@@ -239,8 +239,11 @@ impl Rules {
 
     fn url(&mut self, url: &Url, config: &Config) {
         if !matches!(url.scheme(), "http" | "https") {
-            let message = format!("`{}` is not a scheme for MCP over HTTP", url.scheme());
-            self.error("url", message, "write an address that begins with `https://` or `http://`");
+            self.error(
+                "url",
+                "is neither `http` nor `https`",
+                "write an address that begins with `https://` or `http://`",
+            );
         } else if url.fragment().is_some() {
             self.error("url", "has a `#fragment`, which no server ever sees", "remove it");
         }
@@ -296,16 +299,6 @@ fn is_origin(text: &str) -> bool {
             && url.path().trim_end_matches('/').is_empty()
             && url.query().is_none()
             && url.fragment().is_none()
-    })
-}
-
-const LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace", "off"];
-
-/// The part of `info,manifold=debug` that names no level.
-fn bad_level(level: &str) -> Option<&str> {
-    level.split(',').map(str::trim).find_map(|part| {
-        let word = part.rsplit_once('=').map_or(part, |(_, word)| word);
-        (!LEVELS.iter().any(|level| level.eq_ignore_ascii_case(word))).then_some(word)
     })
 }
 

@@ -82,11 +82,8 @@ pub(super) fn plain(word: &str) -> String {
 }
 
 /// A hint for an unknown key or word.
-pub(super) fn did_you_mean(word: &str, candidates: &[&str]) -> String {
-    match nearest(word, candidates.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("known here: {}", candidates.join(", ")),
-    }
+pub(super) fn did_you_mean(word: &str, candidates: &[&str]) -> Option<String> {
+    nearest(word, candidates.iter().copied()).map(|near| format!("did you mean `{near}`?"))
 }
 
 #[cfg(test)]
