@@ -9,6 +9,13 @@ pub(super) struct Foreign {
     pub note: &'static str,
 }
 
+impl Foreign {
+    /// The entry of a list, if the key is in it.
+    pub fn find(list: &'static [Self], key: &str) -> Option<&'static Self> {
+        list.iter().find(|foreign| foreign.key == key)
+    }
+}
+
 const fn key(key: &'static str, note: &'static str) -> Foreign {
     Foreign { key, note }
 }

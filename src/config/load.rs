@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::find::Found;
+use super::foreign::{self, Foreign};
 use super::interpolate::{self, Lookup};
 use super::problem::{Problem, Severity};
 use super::section::Section;
@@ -97,26 +98,39 @@ fn folder_of(file: &Path) -> PathBuf {
     file.parent().map(Path::to_owned).unwrap_or_default()
 }
 
-/// Replaces `${...}`. What a disabled server lacks is worth a warning only: nothing needs it.
+/// Replaces `${...}`, but not in what is passed over anyway: hosts' own keys are full of their own variables.
 fn resolve(tree: &mut Node, folder: &Path, lookup: &dyn Lookup, walk: &mut Walk<'_>) {
     let Value::Map(entries) = &mut tree.value else { return };
-    for entry in entries {
-        let servers = SERVERS.contains(&entry.key.as_str());
+    for entry in
+        entries.iter_mut().filter(|entry| !is_note(&entry.key) && Foreign::find(foreign::TOP, &entry.key).is_none())
+    {
         walk.enter(&entry.key, |walk| match &mut entry.node.value {
-            Value::Map(servers_map) if servers => {
-                for server in servers_map {
-                    walk.enter(&server.key, |walk| {
-                        let before = walk.problems.len();
-                        interpolate::interpolate(&mut server.node, folder, lookup, walk);
-                        if is_disabled(&server.node) {
-                            walk.problems[before..].iter_mut().for_each(|problem| problem.severity = Severity::Warning);
-                        }
-                    });
+            Value::Map(servers) if SERVERS.contains(&entry.key.as_str()) => {
+                for server in servers {
+                    walk.enter(&server.key, |walk| resolve_server(&mut server.node, folder, lookup, walk));
                 }
             }
             _ => interpolate::interpolate(&mut entry.node, folder, lookup, walk),
         });
     }
+}
+
+/// What a disabled server lacks is worth a warning only: nothing needs it.
+fn resolve_server(server: &mut Node, folder: &Path, lookup: &dyn Lookup, walk: &mut Walk<'_>) {
+    let before = walk.problems.len();
+    if let Value::Map(entries) = &mut server.value {
+        for entry in entries.iter_mut().filter(|entry| Foreign::find(foreign::SERVER, &entry.key).is_none()) {
+            walk.enter(&entry.key, |walk| interpolate::interpolate(&mut entry.node, folder, lookup, walk));
+        }
+    }
+    if is_disabled(server) {
+        walk.problems[before..].iter_mut().for_each(|problem| problem.severity = Severity::Warning);
+    }
+}
+
+/// Keys at the top that are the operator's own: YAML anchors, notes for other programs.
+fn is_note(key: &str) -> bool {
+    key.starts_with("x-")
 }
 
 fn is_disabled(server: &Node) -> bool {
@@ -131,7 +145,7 @@ fn decode(mut config: Config, top: &Node, folder: &Path, walk: &mut Walk<'_>) ->
     let (servers, settings): (Vec<Entry>, Vec<Entry>) = top
         .entries()
         .iter()
-        .filter(|entry| !entry.key.starts_with("x-"))
+        .filter(|entry| !is_note(&entry.key))
         .cloned()
         .partition(|entry| SERVERS.contains(&entry.key.as_str()));
     config.read(&Node::new(Value::Map(settings), top.origin.clone()), walk);

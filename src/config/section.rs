@@ -57,7 +57,7 @@ pub(super) trait Section: Sized {
 }
 
 fn unknown<S: Section>(entry: &Entry, walk: &mut Walk<'_>) {
-    match S::foreign().iter().find(|foreign| foreign.key == entry.key) {
+    match Foreign::find(S::foreign(), &entry.key) {
         Some(foreign) if foreign.note.is_empty() => {}
         Some(foreign) => {
             walk.warn(

@@ -128,7 +128,7 @@ const HOSTS: &[(&str, &str, &str, &[&str])] = &[
         "mcp.json",
         r#"{
   "mcpServers": {
-    "zeta": { "command": "node", "args": ["${env:HOME}/s.js"], "envFile": ".env", "type": "stdio" },
+    "zeta": { "command": "node", "args": ["${env:HOME}/s.js"], "envFile": "${workspaceFolder}/.env", "type": "stdio" },
     "alpha": { "url": "http://localhost:3000/mcp", "headers": { "API_KEY": "${env:API_KEY}", "Accept": "application/json" } },
   }
 }"#,

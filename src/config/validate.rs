@@ -1,10 +1,12 @@
 //! The rules that hold between settings, or that need more than one value's own shape. Pure: settings in, findings out.
 
-use std::net::{IpAddr, SocketAddr};
+mod address;
+
 use std::time::Duration;
 
-use url::{Host, Url};
+use url::Url;
 
+use self::address::{is_origin, is_ours, overlap};
 use super::Config;
 use super::draft::Kind;
 use super::problem::Severity;
@@ -268,38 +270,6 @@ impl Rules {
             self.error("", message, "rename one, or give it another `prefix`");
         }
     }
-}
-
-fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
-    let anywhere = a.ip().is_unspecified() || b.ip().is_unspecified();
-    a.port() != 0 && a.port() == b.port() && (a.ip() == b.ip() || anywhere)
-}
-
-/// Whether a URL leads to our own listener. Only what is certain: names other than `localhost` are not looked up.
-fn is_ours(url: &Url, listen: SocketAddr) -> bool {
-    if listen.port() == 0 || url.port_or_known_default() != Some(listen.port()) {
-        return false;
-    }
-    let ip = match url.host() {
-        Some(Host::Ipv4(ip)) => IpAddr::V4(ip),
-        Some(Host::Ipv6(ip)) => IpAddr::V6(ip).to_canonical(),
-        Some(Host::Domain(name)) if name == "localhost" => {
-            return listen.ip().is_loopback() || listen.ip().is_unspecified();
-        }
-        _ => return false,
-    };
-    ip == listen.ip()
-        || (listen.ip().is_unspecified() && ip.is_loopback())
-        || (ip.is_unspecified() && listen.ip().is_loopback())
-}
-
-fn is_origin(text: &str) -> bool {
-    Url::parse(text).is_ok_and(|url| {
-        url.has_host()
-            && url.path().trim_end_matches('/').is_empty()
-            && url.query().is_none()
-            && url.fragment().is_none()
-    })
 }
 
 #[cfg(test)]

@@ -196,7 +196,7 @@ fn a_disabled_server_may_lack_its_secrets() {
 
 #[test]
 fn nothing_written_is_nothing_set() {
-    let loaded = accept("listen:\ntimeouts:\nadmin: {}\nmcpServers:\nx-note: [anything]\n", &[]);
+    let loaded = accept("listen:\ntimeouts:\nadmin: {}\nmcpServers:\nx-note: [\"anything ${IN} it\"]\n", &[]);
     assert_eq!(loaded.config, Config::default());
     assert_eq!(loaded.warnings, []);
 }

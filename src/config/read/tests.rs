@@ -164,3 +164,15 @@ fn a_byte_order_mark_and_windows_lines_do_no_harm() {
         assert_eq!(tree(file, &marked), tree(file, text), "{file}: places must not move");
     }
 }
+
+proptest::proptest! {
+    #[test]
+    fn no_bytes_make_a_reader_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200), kind in 0..3usize) {
+        let _ = read(Path::new(["m.yaml", "m.toml", "m.json"][kind]), &bytes);
+    }
+
+    #[test]
+    fn no_text_of_the_formats_letters_makes_a_reader_panic(text in "[a-c\\[\\]{}:,='\"#&*<!|>\\-ü\n\r \t0-9.]{0,60}", kind in 0..3usize) {
+        let _ = read(Path::new(["m.yaml", "m.toml", "m.json"][kind]), text.as_bytes());
+    }
+}

@@ -8,15 +8,23 @@ use serde_saphyr::{Location, Spanned};
 use super::{Fault, Lines};
 use crate::config::tree::{Entry, Node, Value};
 
-/// Nodes after aliases are unfolded. A gateway with a thousand servers has about 20,000.
+/// Values and keys as written. A gateway with a thousand servers has about 20,000.
 const NODES_MAX: usize = 200_000;
+/// Values and keys that aliases add.
+const ALIASED_MAX: usize = 20_000;
 /// Maps and lists inside each other. The schema needs 5.
 const DEPTH_MAX: usize = 32;
 
 pub(super) fn read(text: &str, lines: &Lines<'_>) -> Result<Node, Vec<Fault>> {
     let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! { max_depth: DEPTH_MAX, max_events: NODES_MAX, max_nodes: NODES_MAX, max_aliases: 1000 },
-        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: NODES_MAX, max_replay_stack_depth: DEPTH_MAX },
+        budget: serde_saphyr::budget! {
+            max_depth: DEPTH_MAX,
+            max_events: NODES_MAX,
+            max_nodes: NODES_MAX,
+            max_aliases: 1000,
+            max_recorded_anchor_events: ALIASED_MAX
+        },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: ALIASED_MAX, max_replay_stack_depth: DEPTH_MAX },
         strict_booleans: true,
         with_snippet: false,
     };
