@@ -2,14 +2,32 @@
 //!
 //! `app` loads it, hands each floor its part, and diffs it on a reload; `cli` prints its problems.
 
+mod codec;
+mod draft;
+mod environment;
+mod find;
+mod foreign;
+mod interpolate;
+mod layers;
+mod load;
+mod problem;
+mod read;
 mod secret;
+mod section;
 mod server;
 mod settings;
+mod tree;
+mod validate;
+mod walk;
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+pub use find::{Found, PLACES, find};
+pub use interpolate::{Lookup, System};
+pub use load::{Loaded, load, parse};
+pub use problem::{Place, Problem, Severity, render};
 pub use secret::{MASK, Secret, SecretUrl, Text};
 pub use server::{ProtocolPin, Root, ServerConfig, TransportConfig, UriMode};
 pub use settings::{Admin, Limits, Log, LogFormat, Restart, Sessions, Timeouts, UpstreamLimits};
@@ -50,6 +68,27 @@ pub struct Config {
     pub servers: Vec<ServerConfig>,
 }
 
+section::keys! {
+    Config {
+        listen: "listen" as address;
+        admin: "admin" as section;
+        allowed_hosts: "allowedHosts" as words;
+        allowed_origins: "allowedOrigins" as words;
+        startup_wait: "startupWait" as duration;
+        stale_grace: "staleGrace" as duration;
+        shutdown_grace: "shutdownGrace" as duration;
+        page_size: "pageSize" as count;
+        name_limit: "nameLimit" as count;
+        log: "log" as section;
+        sessions: "sessions" as section;
+        limits: "limits" as section;
+        timeouts: "timeouts" as section;
+        restart: "restart" as section;
+    }
+    foreign foreign::TOP;
+    besides servers;
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -88,11 +127,21 @@ impl Config {
             let args = ["demo-server", "--name", name].map(Secret::new).to_vec();
             let command = Text::plain(exe.to_string_lossy());
             let transport = TransportConfig::Stdio { command, args, env: Vec::new(), cwd: None };
-            let mut server = ServerConfig::new(name, transport);
-            server.timeouts.probe = settings::PROBE_STDIO;
-            server
+            ServerConfig::new(name, transport)
         });
-        Self { servers: servers.to_vec(), ..Self::default() }
+        let mut config = Self { servers: servers.to_vec(), ..Self::default() };
+        config.share_defaults();
+        config
+    }
+
+    /// Gives the demo's servers what the environment may have changed at the top.
+    fn share_defaults(&mut self) {
+        for server in &mut self.servers {
+            let probe = self.timeouts.probe.min(settings::PROBE_STDIO);
+            server.timeouts = Timeouts { probe, ..self.timeouts.clone() };
+            server.limits = self.limits.upstream.clone();
+            server.restart = self.restart.clone();
+        }
     }
 
     /// The first listener beyond loopback. There is no authentication yet, so `app` refuses to start unless told otherwise.
@@ -103,3 +152,6 @@ impl Config {
             .map(|(key, address)| Exposed { key, address })
     }
 }
+
+#[cfg(test)]
+mod tests;

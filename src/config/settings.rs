@@ -6,6 +6,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::section::keys;
+
 const KIB: usize = 1024;
 const MIB: usize = 1024 * KIB;
 
@@ -56,7 +58,6 @@ impl Default for Timeouts {
 /// [`Timeouts::probe`] of a stdio server, unless written.
 pub const PROBE_STDIO: Duration = Duration::from_secs(5);
 /// [`Timeouts::initialize`] of a stdio server behind a package runner, unless written.
-#[allow(dead_code, reason = "the loader follows")]
 pub const INITIALIZE_RUNNER: Duration = Duration::from_secs(60);
 
 /// What one upstream may cost us. Top level: defaults for every server; a server's own fields win, one by one.
@@ -168,5 +169,57 @@ pub struct Sessions {
 impl Default for Sessions {
     fn default() -> Self {
         Self { idle: Duration::from_secs(30 * 60), absolute: Duration::from_secs(24 * 60 * 60), max: 10_000 }
+    }
+}
+
+keys! {
+    Timeouts {
+        connect: "connect" as duration;
+        probe: "probe" as duration;
+        initialize: "initialize" as duration;
+        list: "list" as duration;
+        call: "call" as duration;
+        call_max: "callMax" as duration;
+        read: "read" as duration;
+        completion: "completion" as duration;
+        user_input: "userInput" as duration;
+        shutdown: "shutdown" as duration;
+    }
+}
+
+keys! {
+    UpstreamLimits {
+        message: "message" as bytes;
+        concurrency: "concurrency" as count;
+        queue: "queue" as count;
+    }
+}
+
+keys! {
+    Limits {
+        body: "body" as bytes;
+        headers: "headers" as bytes;
+        batch: "batch" as count;
+    }
+    flatten upstream: UpstreamLimits;
+}
+
+keys! {
+    Restart {
+        backoff_min: "backoffMin" as duration;
+        backoff_max: "backoffMax" as duration;
+        reset_after: "resetAfter" as duration;
+    }
+}
+
+keys! { Admin { listen: "listen" as address; } }
+
+keys! { Log { format: "format" as log_format; level: "level" as level; } }
+
+keys! {
+    Sessions {
+        idle: "idle" as duration;
+        absolute: "absolute" as duration;
+        max: "max" as count;
     }
 }
