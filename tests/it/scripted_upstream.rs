@@ -1,0 +1,1 @@
+//! The scripted upstream answers as its script says, on each transport and in each era.
