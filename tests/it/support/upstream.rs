@@ -24,6 +24,8 @@
 //! Inside: `script` and `record` are plain data; `engine` answers messages whatever the transport, with `offer` for lists and
 //! `steps` for calls; `http`, `sse` and `child` are the transports; `control` joins a child to its test.
 
+#![allow(dead_code, reason = "a tool box for scenarios: not every tool is out of the box at all times")]
+
 mod child;
 mod control;
 mod engine;

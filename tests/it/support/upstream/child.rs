@@ -55,7 +55,8 @@ async fn scripted_upstream_child() {
     while input.read_until(b'\n', &mut line).await.is_ok_and(|read| read > 0) {
         let text = String::from_utf8_lossy(line.trim_ascii_end()).into_owned();
         line.clear();
-        let record = Record { from: leg.from.clone(), verb: "LINE".into(), headers: Default::default(), body: text.clone() };
+        let record =
+            Record { from: leg.from.clone(), verb: "LINE".into(), headers: Default::default(), body: text.clone() };
         reports.send(&Report::Received(record));
         engine.spawn(text, leg.clone());
     }

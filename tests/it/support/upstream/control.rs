@@ -24,7 +24,9 @@ const CHILD_TEST: &str = "support::upstream::child::scripted_upstream_child";
 /// A line from child to test.
 #[derive(Serialize, Deserialize)]
 pub enum Report {
-    Hello { pid: u32 },
+    Hello {
+        pid: u32,
+    },
     Received(Record),
     /// The last order is carried out.
     Done,
@@ -142,5 +144,10 @@ async fn attend(stream: TcpStream, shared: Arc<Shared>) {
 }
 
 fn note(shared: &Shared, verb: &str, pid: u32) {
-    shared.log.add(Record { from: pid.to_string(), verb: verb.into(), headers: Default::default(), body: String::new() });
+    shared.log.add(Record {
+        from: pid.to_string(),
+        verb: verb.into(),
+        headers: Default::default(),
+        body: String::new(),
+    });
 }

@@ -188,7 +188,8 @@ impl Engine {
     /// Whether a request is a modern one for this script.
     pub fn is_modern(&self, params: &Params<'_>) -> bool {
         let script = &self.state().script;
-        script.modern && (params.meta["io.modelcontextprotocol/protocolVersion"].is_string() || script.legacy.is_empty())
+        script.modern
+            && (params.meta["io.modelcontextprotocol/protocolVersion"].is_string() || script.legacy.is_empty())
     }
 
     async fn answer(&self, method: &str, id: &str, params: &Params<'_>, leg: &Leg) {
@@ -217,7 +218,11 @@ impl Engine {
             (true, "server/discover") => leg.result(id, &offer::discover(&script)).await,
             (true, "subscriptions/listen") => self.listen(id, params, leg).await,
             (false, "initialize") => {
-                let again = { let mut state = self.state(); state.initialized += 1; state.initialized > 1 };
+                let again = {
+                    let mut state = self.state();
+                    state.initialized += 1;
+                    state.initialized > 1
+                };
                 if again && script.stdio.dies_at_second_initialize {
                     return leg.send(Frame::Die).await;
                 }
@@ -226,7 +231,9 @@ impl Engine {
             (false, "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe") => {
                 leg.result(id, "{}").await;
             }
-            (_, "tools/call" | "prompts/get" | "resources/read") => steps::run(self, method, id, params, modern, leg).await,
+            (_, "tools/call" | "prompts/get" | "resources/read") => {
+                steps::run(self, method, id, params, modern, leg).await
+            }
             (_, "completion/complete") => {
                 leg.result(id, r#"{"completion":{"values":["one","two"]},"resultType":"complete"}"#).await;
             }
@@ -295,7 +302,10 @@ impl Engine {
 
     async fn announce(&self, method: &str, params: &str) {
         self.open_streams();
-        let (streams, listens) = { let state = self.state(); (state.streams.clone(), state.listens.clone()) };
+        let (streams, listens) = {
+            let state = self.state();
+            (state.streams.clone(), state.listens.clone())
+        };
         for leg in streams {
             leg.notify(method, params).await;
         }

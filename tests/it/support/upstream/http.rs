@@ -54,7 +54,13 @@ async fn handle(State(engine): State<Arc<Engine>>, request: Request) -> Response
     }
 }
 
-async fn post(engine: &Arc<Engine>, script: &Script, headers: &HeaderMap, session: String, text: String) -> Response<Body> {
+async fn post(
+    engine: &Arc<Engine>,
+    script: &Script,
+    headers: &HeaderMap,
+    session: String,
+    text: String,
+) -> Response<Body> {
     let accept = value(headers, "accept").unwrap_or_default();
     let accepts_both = accept.contains("application/json") && accept.contains("text/event-stream");
     if script.http.strict_accept && !accepts_both {
@@ -126,7 +132,8 @@ fn refuse_session(engine: &Engine, script: &Script, session: &str) -> Option<Res
         }
         state.sessions.remove(session);
     }
-    let why = if script.http.lost_status == 404 { "Session not found" } else { "Bad Request: No valid session ID provided" };
+    let why =
+        if script.http.lost_status == 404 { "Session not found" } else { "Bad Request: No valid session ID provided" };
     Some(error(script.http.lost_status, None, -32000, why))
 }
 

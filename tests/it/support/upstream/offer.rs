@@ -74,7 +74,11 @@ pub fn list(script: &Script, method: &str, cursor: Option<&Value>, modern: bool)
 }
 
 /// The items of a page and the raw JSON of its `nextCursor`.
-fn page<'a>(paging: Paging, items: &'a [String], cursor: Option<&Value>) -> Result<(&'a [String], Option<String>), i64> {
+fn page<'a>(
+    paging: Paging,
+    items: &'a [String],
+    cursor: Option<&Value>,
+) -> Result<(&'a [String], Option<String>), i64> {
     let (size, at_end) = match paging {
         Paging::Whole if cursor.is_some() => return Err(-32602),
         Paging::Whole => return Ok((items, None)),

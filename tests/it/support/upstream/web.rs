@@ -58,7 +58,8 @@ impl Web {
                     let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
                         let router = router.clone();
                         async move {
-                            let response = router.oneshot(request.map(Body::new)).await.unwrap_or_else(|never| match never {});
+                            let response =
+                                router.oneshot(request.map(Body::new)).await.unwrap_or_else(|never| match never {});
                             match response.extensions().get::<Cut>() {
                                 Some(_) => Err(io::Error::other("cut by script")),
                                 None => Ok(response),
@@ -79,7 +80,12 @@ pub fn cut() -> Response<Body> {
 }
 
 /// A response that streams these frames as events. `event` names the type of each; the stream ends with the frames.
-pub fn events(first: Vec<Frame>, rest: mpsc::Receiver<Frame>, event: Option<&'static str>, crlf: bool) -> Response<Body> {
+pub fn events(
+    first: Vec<Frame>,
+    rest: mpsc::Receiver<Frame>,
+    event: Option<&'static str>,
+    crlf: bool,
+) -> Response<Body> {
     let rest = stream::unfold(rest, |mut rest| async { rest.recv().await.map(|frame| (frame, rest)) });
     let chunks = stream::iter(first).chain(rest).flat_map(move |frame| stream::iter(chunks(frame, event, crlf)));
     let mut response = Response::new(Body::from_stream(chunks));
