@@ -1,3 +1,4 @@
 //! The integration tests: one binary, one file a scenario.
 
+mod scripted_upstream;
 mod support;

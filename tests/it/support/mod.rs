@@ -1,1 +1,3 @@
 //! What scenarios are built from: the app on port 0, scripted upstreams, plain clients.
+
+pub mod upstream;

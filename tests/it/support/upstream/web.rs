@@ -1,0 +1,113 @@
+//! A listener on a loopback port that can be stopped, with every connection, and started again on the same port.
+
+use std::io;
+use std::net::SocketAddr;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::{Response, header};
+use futures_util::{StreamExt, stream};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+use tokio::sync::{Mutex, mpsc};
+use tokio::task::JoinSet;
+use tower::ServiceExt;
+
+use super::engine::Frame;
+
+pub struct Web {
+    address: SocketAddr,
+    router: Router,
+    running: Mutex<JoinSet<()>>,
+}
+
+/// Marks a response that is never sent: its connection is cut instead.
+#[derive(Clone)]
+struct Cut;
+
+impl Web {
+    pub async fn start(router: Router) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let web = Self { address: listener.local_addr().unwrap(), router, running: Mutex::default() };
+        web.accept(listener).await;
+        web
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub async fn listen(&self) {
+        self.accept(TcpListener::bind(self.address).await.unwrap()).await;
+    }
+
+    pub async fn stop(&self) {
+        self.running.lock().await.shutdown().await;
+    }
+
+    async fn accept(&self, listener: TcpListener) {
+        let router = self.router.clone();
+        self.running.lock().await.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((stream, _)) = listener.accept().await {
+                while connections.try_join_next().is_some() {}
+                let router = router.clone();
+                connections.spawn(async move {
+                    let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
+                        let router = router.clone();
+                        async move {
+                            let response =
+                                router.oneshot(request.map(Body::new)).await.unwrap_or_else(|never| match never {});
+                            match response.extensions().get::<Cut>() {
+                                Some(_) => Err(io::Error::other("cut by script")),
+                                None => Ok(response),
+                            }
+                        }
+                    });
+                    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+                });
+            }
+        });
+    }
+}
+
+pub fn cut() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    response.extensions_mut().insert(Cut);
+    response
+}
+
+/// A response that streams these frames as events. `event` names the type of each; the stream ends with the frames.
+pub fn events(
+    first: Vec<Frame>,
+    rest: mpsc::Receiver<Frame>,
+    event: Option<&'static str>,
+    crlf: bool,
+) -> Response<Body> {
+    let rest = stream::unfold(rest, |mut rest| async { rest.recv().await.map(|frame| (frame, rest)) });
+    let chunks = stream::iter(first).chain(rest).flat_map(move |frame| stream::iter(chunks(frame, event, crlf)));
+    let mut response = Response::new(Body::from_stream(chunks));
+    response.headers_mut().insert(header::CONTENT_TYPE, "text/event-stream".parse().unwrap());
+    response
+}
+
+fn chunks(frame: Frame, event: Option<&str>, crlf: bool) -> Vec<io::Result<Bytes>> {
+    let text = match frame {
+        Frame::Message(text) | Frame::Answer(_, text) => {
+            let event = event.map(|event| format!("event: {event}\n")).unwrap_or_default();
+            format!("{event}data: {text}\n\n")
+        }
+        Frame::Noise(text) => format!("{text}\n"),
+        Frame::Endless(bytes) => format!("data: {}", "x".repeat(bytes)),
+        Frame::Stderr(_) => return Vec::new(),
+        Frame::Die => return vec![Err(io::Error::other("cut by script"))],
+    };
+    if !crlf {
+        return vec![Ok(text.into())];
+    }
+    // Each chunk ends in a CR whose LF opens the next: the cut that careless parsers trip over.
+    let text = text.replace('\n', "\r\n");
+    text.split_inclusive('\r').map(|chunk| Ok(chunk.to_owned().into())).collect()
+}
