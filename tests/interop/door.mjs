@@ -9,7 +9,6 @@ export async function gatewayDoor(client, gateway, options) {
     session: () => session,
     name: (key, name) => `${key}__${name}`,
     uri: (key, uri) => `${key}+${uri}`,
-    sessions: [session],
     close: () => session.close(),
   };
 }
@@ -23,12 +22,12 @@ export async function separateDoor(open, targets, options) {
     session: (key) => sessions[key],
     name: (_key, name) => name,
     uri: (_key, uri) => uri,
-    sessions: Object.values(sessions),
     close: () => Promise.all(Object.values(sessions).map((session) => session.close())),
   };
 }
 
-export const directTargets = (servers) => Object.fromEntries(servers.map((s) => [s.key, s.direct ?? s.target]));
+export const directTargets = (servers, keys = servers.map((server) => server.key)) =>
+  Object.fromEntries(servers.filter(({ key }) => keys.includes(key)).map((s) => [s.key, s.direct ?? s.target]));
 
 export const aloneTargets = (servers, gateway) =>
   Object.fromEntries(servers.map((s) => [s.key, { url: `${gateway.mcp}/${s.key}` }]));

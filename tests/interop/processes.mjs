@@ -8,8 +8,10 @@ const running = new Set();
 
 export function start(command, args, options = {}) {
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options });
-  child.ended = new Promise((resolve) => child.on('exit', (code, signal) => resolve(signal ?? code)));
-  child.on('error', () => {});
+  child.ended = new Promise((resolve) => {
+    child.on('exit', (code, signal) => resolve(signal ?? code));
+    child.on('error', resolve);
+  });
   running.add(child);
   child.ended.then(() => running.delete(child));
   return child;

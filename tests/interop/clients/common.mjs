@@ -10,6 +10,7 @@
 //   session.call(name, args, { onProgress, signal })
 //   session.read(uri) · session.prompt(name, args) · session.complete(ref, argument, context)
 //   session.watch(kind)              -> await next(ms): resolves at the next list_changed of that kind
+//   session.subscribe(uri)           -> await next(ms): resolves at the next update of that resource
 //   session.close()
 
 // The longest any one request may take; the slowest real call here needs 3 s.
@@ -42,26 +43,27 @@ export function answersTo(session, answers) {
   };
 }
 
-// A bell rings once per notification; a listener that comes late still hears what rang after `watch`.
-export function bell() {
-  let rung = 0;
-  let heard = 0;
-  let wake = () => {};
+// Bells by name: the kind of a changed list, or the URI of an updated resource. One rings once per notification, and a
+// listener that waits late still hears what rang since it began to listen.
+export function bells() {
+  const rung = new Map();
+  const waiting = new Map();
+  const count = (name) => rung.get(name) ?? 0;
   return {
-    ring: () => {
-      rung += 1;
-      wake();
+    ring: (name) => {
+      rung.set(name, count(name) + 1);
+      waiting.get(name)?.();
     },
-    listen: () => {
-      heard = rung;
+    listen: (name) => {
+      let heard = count(name);
       return async (ms) => {
-        if (rung === heard) {
+        if (count(name) === heard) {
           await new Promise((resolve, reject) => {
-            const timer = setTimeout(() => reject(new Error(`no list_changed within ${ms} ms`)), ms);
-            wake = () => (clearTimeout(timer), resolve());
+            const timer = setTimeout(() => reject(new Error(`no notification for ${name} within ${ms} ms`)), ms);
+            waiting.set(name, () => (clearTimeout(timer), resolve()));
           });
         }
-        heard = rung;
+        heard = count(name);
       };
     },
   };

@@ -2,76 +2,109 @@
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { bell, REQUEST_MS } from './common.mjs';
+import { bells, REQUEST_MS } from './common.mjs';
 
 const DRIVER = fileURLToPath(new URL('./python_driver.py', import.meta.url));
 const PYTHON = `${process.env.INTEROP_CACHE}/python/bin/python`;
+const END_MS = 10_000;
 
-// The driver's end of the line: requests by number, and what it reports on its own.
-function driver(mode, onReport) {
+// One driver process: the requests that wait, by number, and the sessions that it reports to.
+function startDriver(mode) {
   const child = spawn(PYTHON, ['-u', '-W', 'ignore', DRIVER, mode], { stdio: ['pipe', 'pipe', 'pipe'] });
   const waiting = new Map();
+  const reports = new Map();
   let next = 1;
   let errors = '';
+  child.stdin.on('error', () => {});
   child.stderr.on('data', (text) => (errors = (errors + text).slice(-2000)));
   createInterface({ input: child.stdout }).on('line', (line) => {
     const message = JSON.parse(line);
-    if (message.report) return onReport(message);
+    if (message.report) return reports.get(message.session)?.(message);
     const { resolve, reject } = waiting.get(message.id);
     waiting.delete(message.id);
     if ('ok' in message) resolve(message.ok);
     else reject(Object.assign(new Error(message.error), { code: message.code }));
   });
   const gone = new Promise((resolve) => child.on('close', resolve));
-  gone.then((code) => {
-    for (const { reject } of waiting.values()) reject(new Error(`the Python driver ended (${code}): ${errors}`));
-    waiting.clear();
-  });
+  gone.then((code) => waiting.forEach(({ reject }) => reject(new Error(`the Python driver ended (${code}): ${errors}`))));
   return {
-    ask: (op, args = {}, id = next++) => {
+    reserve: () => next++,
+    reports,
+    ask: (id, op, args) => {
       const answer = new Promise((resolve, reject) => waiting.set(id, { resolve, reject }));
       child.stdin.write(`${JSON.stringify({ id, op, ...args })}\n`);
       return answer;
     },
-    reserve: () => next++,
-    end: () => (child.stdin.end(), gone),
-    kill: () => child.kill('SIGKILL'),
+    end: async () => {
+      const insist = setTimeout(() => child.kill('SIGKILL'), END_MS);
+      child.stdin.end();
+      await gone;
+      clearTimeout(insist);
+    },
   };
 }
 
-export const openWith = (mode) => async function open(target, { name, answers }) {
-  const session = { asked: [] };
-  const bells = { tools: bell(), prompts: bell(), resources: bell() };
-  const progress = new Map();
-  const line = driver(mode, (message) => {
-    if (message.report === 'asked') session.asked.push({ method: message.method, params: message.params });
-    if (message.report === 'changed') bells[message.kind].ring();
-    if (message.report === 'progress') progress.get(message.call)?.(message.progress);
-  });
-  const { version } = await line.ask('connect', { target, name, answers, timeout: REQUEST_MS / 1000 }).catch((error) => {
-    line.kill();
-    throw error;
-  });
-  return Object.assign(session, {
-    version,
-    list: (kind) => line.ask('list', { kind }),
-    call: (tool, args, { onProgress, signal } = {}) => {
-      const id = line.reserve();
-      if (onProgress) progress.set(id, onProgress);
-      signal?.addEventListener('abort', () => line.ask('cancel', { call: id }));
-      return line.ask('call', { name: tool, args, progress: Boolean(onProgress) }, id);
+// The driver lives as long as one of its sessions.
+function lease(mode) {
+  let driver;
+  let holders = 0;
+  return {
+    take: () => {
+      holders += 1;
+      return (driver ??= startDriver(mode));
     },
-    read: (uri) => line.ask('read', { uri }),
-    prompt: (prompt, args) => line.ask('prompt', { name: prompt, args }),
-    complete: (ref, argument, context) => line.ask('complete', { ref, argument, context }),
-    watch: async (kind) => {
-      await line.ask('watch', { kind });
-      return bells[kind].listen();
+    give: async () => {
+      holders -= 1;
+      if (holders > 0) return;
+      const last = driver;
+      driver = undefined;
+      await last.end();
     },
-    close: async () => {
-      const late = setTimeout(line.kill, 10_000);
-      await line.end();
-      clearTimeout(late);
-    },
-  });
-};
+  };
+}
+
+export function openWith(mode) {
+  const { take, give } = lease(mode);
+  return async function open(target, { name, answers }) {
+    const driver = take();
+    const number = driver.reserve();
+    const asked = [];
+    const { ring, listen } = bells();
+    const progress = new Map();
+    driver.reports.set(number, (message) => {
+      if (message.report === 'asked') asked.push({ method: message.method, params: message.params });
+      if (message.report === 'changed') ring(message.what);
+      if (message.report === 'progress') progress.get(message.call)?.(message.progress);
+    });
+    const options = { target, name, answers, timeout: REQUEST_MS / 1000 };
+    const { version } = await driver.ask(number, 'connect', options).catch(async (error) => {
+      await give();
+      throw error;
+    });
+    const ask = (op, args = {}, id = driver.reserve()) => driver.ask(id, op, { session: number, ...args });
+    return {
+      asked,
+      version,
+      list: (kind) => ask('list', { kind }),
+      call: (tool, args, { onProgress, signal } = {}) => {
+        const id = driver.reserve();
+        if (onProgress) progress.set(id, onProgress);
+        signal?.addEventListener('abort', () => ask('cancel', { call: id }));
+        return ask('call', { name: tool, args, progress: Boolean(onProgress) }, id);
+      },
+      read: (uri) => ask('read', { uri }),
+      prompt: (prompt, args) => ask('prompt', { name: prompt, args }),
+      complete: (ref, argument, context) => ask('complete', { ref, argument, context }),
+      watch: async (kind) => {
+        await ask('watch', { kind });
+        return listen(kind);
+      },
+      subscribe: async (uri) => {
+        const next = listen(uri);
+        await ask('subscribe', { uri });
+        return next;
+      },
+      close: () => ask('close').finally(give),
+    };
+  };
+}

@@ -4,7 +4,7 @@ import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import * as types from '@modelcontextprotocol/sdk/types.js';
-import { answersTo, bell, CAPABILITIES, emptyIfUnknown, REQUEST_MS } from './common.mjs';
+import { answersTo, bells, CAPABILITIES, emptyIfUnknown, REQUEST_MS } from './common.mjs';
 
 function transportTo(target) {
   if (target.sse) return new SSEClientTransport(new URL(target.url));
@@ -37,12 +37,11 @@ export async function open(target, { name, answers }) {
   client.setRequestHandler(types.ElicitRequestSchema, answer.elicit);
   client.setRequestHandler(types.CreateMessageRequestSchema, answer.sample);
   client.setRequestHandler(types.ListRootsRequestSchema, answer.roots);
-  const bells = {};
+  const { ring, listen } = bells();
   for (const [kind, [, , schema]] of Object.entries(LISTS)) {
-    if (!schema) continue;
-    bells[kind] = bell();
-    client.setNotificationHandler(schema, bells[kind].ring);
+    if (schema) client.setNotificationHandler(schema, () => ring(kind));
   }
+  client.setNotificationHandler(types.ResourceUpdatedNotificationSchema, ({ params }) => ring(params.uri));
   const transport = transportTo(target);
   await client.connect(transport, { timeout: REQUEST_MS });
   return Object.assign(session, {
@@ -58,7 +57,12 @@ export async function open(target, { name, answers }) {
     prompt: (prompt, args) => client.getPrompt({ name: prompt, arguments: args }),
     complete: (ref, argument, context) =>
       client.complete({ ref, argument, ...(context && { context: { arguments: context } }) }),
-    watch: async (kind) => bells[kind].listen(),
+    watch: async (kind) => listen(kind),
+    subscribe: async (uri) => {
+      const next = listen(uri);
+      await client.subscribeResource({ uri });
+      return next;
+    },
     close: async () => {
       if (transport.terminateSession) await transport.terminateSession().catch(() => {});
       await client.close();

@@ -2,7 +2,7 @@
 // 'auto' (probe, then fall back) or { pin: '2026-07-28' } (modern or nothing).
 import { Client, SSEClientTransport, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { answersTo, bell, CAPABILITIES, emptyIfUnknown, REQUEST_MS } from './common.mjs';
+import { answersTo, bells, CAPABILITIES, emptyIfUnknown, REQUEST_MS } from './common.mjs';
 
 function transportTo(target) {
   if (target.sse) return new SSEClientTransport(new URL(target.url));
@@ -29,10 +29,11 @@ export const openWith = (mode) => async function open(target, { name, answers })
   client.setRequestHandler('elicitation/create', answer.elicit);
   client.setRequestHandler('sampling/createMessage', answer.sample);
   client.setRequestHandler('roots/list', answer.roots);
-  const bells = { tools: bell(), prompts: bell(), resources: bell() };
-  for (const kind of Object.keys(bells)) {
-    client.setNotificationHandler(`notifications/${kind}/list_changed`, bells[kind].ring);
+  const { ring, listen } = bells();
+  for (const kind of ['tools', 'prompts', 'resources']) {
+    client.setNotificationHandler(`notifications/${kind}/list_changed`, () => ring(kind));
   }
+  client.setNotificationHandler('notifications/resources/updated', ({ params }) => ring(params.uri));
   const transport = transportTo(target);
   await client.connect(transport, { timeout: REQUEST_MS });
   const modern = client.getProtocolEra() === 'modern';
@@ -47,7 +48,12 @@ export const openWith = (mode) => async function open(target, { name, answers })
       client.complete({ ref, argument, ...(context && { context: { arguments: context } }) }),
     watch: async (kind) => {
       if (modern) await client.listen({ [`${kind}ListChanged`]: true });
-      return bells[kind].listen();
+      return listen(kind);
+    },
+    subscribe: async (uri) => {
+      const next = listen(uri);
+      await (modern ? client.listen({ resourceSubscriptions: [uri] }) : client.subscribeResource({ uri }));
+      return next;
     },
     close: async () => {
       if (!modern && transport.terminateSession) await transport.terminateSession().catch(() => {});
