@@ -25,10 +25,14 @@ async function files({ door, files: folder }) {
   await call(door, 'files', 'read_text_file', { path: join(folder, 'note.txt') }, FILE_TEXT);
 }
 
-async function memory({ door, client }) {
-  const entities = [{ name: client.name, entityType: 'client', observations: [`seen by ${client.name}`] }];
-  await call(door, 'memory', 'create_entities', { entities }, client.name);
-  await call(door, 'memory', 'read_graph', {}, `seen by ${client.name}`);
+let visits = 0;
+
+// The server ignores a name that it knows already, so every visit has its own.
+async function memory({ door }) {
+  const name = `visit ${(visits += 1)}`;
+  const entities = [{ name, entityType: 'visit', observations: [`seen on ${name}`] }];
+  await call(door, 'memory', 'create_entities', { entities }, name);
+  await call(door, 'memory', 'read_graph', {}, `seen on ${name}`);
 }
 
 async function time({ door }) {
