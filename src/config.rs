@@ -24,6 +24,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+pub use environment::variables;
 pub use find::{Found, PLACES, find};
 pub use interpolate::{Lookup, System};
 pub use load::{Loaded, load, parse};

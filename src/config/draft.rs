@@ -98,7 +98,8 @@ impl Draft {
     }
 }
 
-/// Reads one entry of `mcpServers`. What is wrong in it does not hide what the rules between keys will find. `top` is the whole merged tree: it knows which times were written and which are defaults.
+/// Reads one entry of `mcpServers`. What is wrong in it does not hide what the rules between keys will find.
+/// `top` is the whole merged tree: it knows which times were written and which are defaults.
 pub(super) fn read(
     entry: &Entry,
     top: &Node,
@@ -109,10 +110,8 @@ pub(super) fn read(
     let before = walk.problems.len();
     let mut draft = Draft::new(defaults);
     draft.read(&entry.node, walk);
-    let failed = walk.problems[before..].iter().any(|problem| problem.is_error());
-    if entry.node.is_broken() {
-        return None;
-    }
+    let broken = entry.node.is_broken();
+    let failed = broken || walk.problems[before..].iter().any(|problem| problem.is_error());
     let kind = match validate::kind(draft.kind, draft.command.is_some(), draft.url.is_some()) {
         Ok(kind) => kind,
         Err(_) if failed => return None,
@@ -125,7 +124,8 @@ pub(super) fn read(
     if kind == Kind::Stdio {
         patient_with_processes(&mut draft, &entry.node, top);
     }
-    Some(finish(draft, kind, &entry.key, folder))
+    let server = finish(draft, kind, &entry.key, folder);
+    (!broken || !server.disabled).then_some(server)
 }
 
 fn finish(draft: Draft, kind: Kind, key: &str, folder: &Path) -> ServerConfig {
@@ -167,7 +167,8 @@ fn beside(folder: &Path, path: Text) -> Text {
 fn warn_of_other_kind(kind: Kind, node: &Node, walk: &mut Walk<'_>) {
     let (others, owner): (&[&str], _) =
         if kind == Kind::Stdio { (&["headers", "caFile"], "`url`") } else { (&["args", "env", "cwd"], "`command`") };
-    for entry in node.entries().iter().filter(|entry| others.contains(&entry.key.as_str())) {
+    let says_something = |entry: &&Entry| others.contains(&entry.key.as_str()) && !entry.node.is_empty();
+    for entry in node.entries().iter().filter(says_something) {
         walk.enter(&entry.key, |walk| {
             walk.warn(&entry.origin, format!("`{}` is ignored: it belongs to a server with {owner}", entry.key), None);
         });

@@ -11,6 +11,12 @@ const PREFIX: &str = "MANIFOLD_";
 /// Variables that are ours but no keys.
 const OTHERS: &[&str] = &["MANIFOLD_CONFIG", "MANIFOLD_LOG"];
 
+/// The variables of this process, for [`super::load()`]. One that is not UTF-8 cannot be a setting and reads as wrong.
+pub fn variables() -> Vec<(String, String)> {
+    let text = |os: std::ffi::OsString| os.to_string_lossy().into_owned();
+    std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect()
+}
+
 /// Builds the layer. `known` is the layer of defaults: it has every key that a variable can set.
 pub(super) fn layer(variables: impl IntoIterator<Item = (String, String)>, known: &Node, walk: &mut Walk<'_>) -> Node {
     let mut layer = Node::new(Value::Map(Vec::new()), Origin::Default);

@@ -124,7 +124,10 @@ fn resolve_server(server: &mut Node, folder: &Path, lookup: &dyn Lookup, walk: &
         }
     }
     if is_disabled(server) {
-        walk.problems[before..].iter_mut().for_each(|problem| problem.severity = Severity::Warning);
+        for problem in &mut walk.problems[before..] {
+            problem.severity = Severity::Warning;
+            problem.message.push_str("; the server is disabled and left out");
+        }
     }
 }
 

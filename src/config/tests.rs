@@ -129,7 +129,7 @@ const HOSTS: &[(&str, &str, &str, &[&str])] = &[
         r#"{
   "mcpServers": {
     "zeta": { "command": "node", "args": ["${env:HOME}/s.js"], "envFile": "${workspaceFolder}/.env", "type": "stdio" },
-    "alpha": { "url": "http://localhost:3000/mcp", "headers": { "API_KEY": "${env:API_KEY}", "Accept": "application/json" } },
+    "alpha": { "url": "http://localhost:3000/mcp", "env": {}, "args": [], "headers": { "API_KEY": "${env:API_KEY}", "Accept": "application/json" } },
   }
 }"#,
         &["Accept", "envFile"],

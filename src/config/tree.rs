@@ -66,6 +66,16 @@ impl Node {
         self.get(key).is_some_and(|entry| entry.node.origin != Origin::Default && entry.node.value != Value::Null)
     }
 
+    /// Null, or a map or list with nothing in it.
+    pub fn is_empty(&self) -> bool {
+        match &self.value {
+            Value::Null => true,
+            Value::List(items) => items.is_empty(),
+            Value::Map(entries) => entries.is_empty(),
+            _ => false,
+        }
+    }
+
     pub fn is_broken(&self) -> bool {
         match &self.value {
             Value::Broken => true,

@@ -205,6 +205,9 @@ impl Rules {
         if name.is_empty() || name.chars().any(char::is_control) {
             self.error("", "a server needs a name of visible characters", "");
         }
+        if server.required && server.disabled {
+            self.find(Severity::Warning, "required", "a disabled server is not waited for", "remove one of the two");
+        }
         self.timeouts(&server.timeouts);
         self.upstream_limits(&server.limits);
         self.restart(&server.restart);

@@ -46,7 +46,7 @@ mcpServers:
   none: {}
   odd: { command: npx, type: websocket, args: -y, prefix: 'a b' }
   word: npx
-  env: { command: a, env: { T: '${TOKEN}' } }
+  env: { command: a, env: { T: '${TOKEN}' }, timeouts: { call: 2h } }
 ";
     let got = refuse(text);
     for want in [
@@ -65,6 +65,7 @@ mcpServers:
         "m.yaml:9:3: mcpServers.both: a server has either `command` or `url`, not both",
         "m.yaml:10:3: mcpServers.none: neither `command` nor `url`",
         "mcpServers.odd.type: expected one of `stdio`, `http`, `sse`, found \"websocket\"",
+        "m.yaml:13:64: mcpServers.env.timeouts.call: is more than `callMax`",
         "mcpServers.odd.args: expected a list of texts, found \"-y\"",
         "mcpServers.odd.prefix: expected up to 32 letters",
         "m.yaml:12:9: mcpServers.word: expected a map with keys such as `type`",
@@ -76,7 +77,7 @@ mcpServers:
             got.join("\n")
         );
     }
-    assert_eq!(got.len(), 19, "{}", got.join("\n"));
+    assert_eq!(got.len(), 20, "{}", got.join("\n"));
 }
 
 #[test]

@@ -28,6 +28,10 @@ type Change = fn(&mut Config);
 #[test]
 fn each_rule_finds_what_breaks_it_and_nothing_else() {
     let cases: &[(Change, &str)] = &[
+        (
+            |c| (c.servers[0].required, c.servers[0].disabled) = (true, true),
+            "mcpServers.web.required: a disabled server is not waited for",
+        ),
         (|c| c.admin.listen = c.listen, "admin.listen: is the same address"),
         (|c| c.admin.listen = "0.0.0.0:8080".parse().unwrap(), "admin.listen: is the same address"),
         (|c| c.timeouts.call = Duration::ZERO, "timeouts.call: must be longer than zero"),
