@@ -97,6 +97,7 @@ async function main(args) {
   if (clients.length === 0) throw new Error(`no such client; there are ${CLIENTS.map(({ name }) => name).join(', ')}`);
   const results = [];
   const place = await startServers();
+  process.once('exit', place.clean);
   try {
     mkdirSync(join(process.env.INTEROP_CACHE, 'logs'), { recursive: true });
     const log = join(process.env.INTEROP_CACHE, 'logs/manifold.log');
@@ -108,14 +109,12 @@ async function main(args) {
     return 1;
   } finally {
     await stopAll();
-    place.clean();
   }
 }
 
 for (const signal of ['SIGINT', 'SIGTERM']) {
-  process.once(signal, async () => {
+  process.once(signal, () => {
     console.error(`interop: stopped by ${signal}`);
-    await stopAll();
     process.exit(1);
   });
 }

@@ -28,7 +28,16 @@ export async function stop(child, graceMs = GRACE_MS) {
 
 export const stopAll = () => Promise.all([...running].map((child) => stop(child)));
 
-export const killAll = () => running.forEach((child) => child.kill('SIGKILL'));
+// The last resort, also for servers that an SDK started: whatever still lives below this process.
+export function killAll() {
+  for (const pid of descendants(process.pid)) {
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // It went by itself.
+    }
+  }
+}
 
 // Two moments can pass between asking for a port and using it: enough for a test machine, since a taken one fails loudly.
 export function freePort() {
