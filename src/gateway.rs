@@ -2,28 +2,88 @@
 //!
 //! `downstream` (HTTP and stdio) hands over parsed requests with who asks; answers come back as finished JSON-RPC
 //! text, and whatever happens before the end (progress, logs, questions) goes into the exchange's [`Outlet`].
+//!
+//! ```text
+//! downstream ── Gateway::handle ──► local    (handshake, discovery, lists: from the snapshot)
+//!                                ├─► service  (one upstream owns it: leg on its connection)
+//!                                └─► watching (subscriptions) ──► hub ◄── catalog, actors
+//! ```
 
+pub mod answer;
+pub mod error;
+pub mod exchange;
+pub mod hub;
+mod local;
 pub mod outlet;
+mod service;
 pub mod session;
+pub mod state;
+pub mod target;
+mod watching;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
+use http::HeaderMap;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-use crate::catalog::Endpoint;
+use crate::catalog::{Catalog, Endpoint};
 use crate::policy::principal::Principal;
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::jsonrpc::{Notification, Request};
 use crate::protocol::level::Level;
 use crate::protocol::method::Method;
-use crate::protocol::object::Object;
+use crate::protocol::revision::{Era, Revision};
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::metrics::label;
+use crate::upstream::directory::Directory;
 
+use error::GatewayError;
+use hub::Hub;
 use outlet::Outlet;
 use session::Session;
+use state::Sealer;
+
+/// How long `logging/setLevel` waits for upstreams to hear of it.
+const LEVEL_WAIT: Duration = Duration::from_secs(2);
 
 /// The gateway; clones are the same one.
 #[derive(Clone, Debug)]
-pub struct Gateway {}
+pub struct Gateway(Arc<Parts>);
+
+/// What a gateway is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// The merged offer.
+    pub catalog: Catalog,
+    /// The upstreams.
+    pub directory: Directory,
+    /// Who hears of changes.
+    pub hub: Hub,
+    /// Seals `requestState`.
+    pub sealer: Sealer,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+    /// Limits.
+    pub settings: Settings,
+    /// Cancelled when the gateway begins to go away.
+    pub draining: CancellationToken,
+    /// Our implementation object, JSON text.
+    pub server_info: Arc<str>,
+    /// When the gateway was made.
+    pub started: Instant,
+}
+
+/// Limits of the gateway itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How long a list waits for servers that start or are being read again.
+    pub startup_wait: Duration,
+    /// Entries of a page.
+    pub page_size: usize,
+}
 
 /// Who asks, for which endpoint, in which era.
 #[derive(Clone, Debug)]
@@ -54,6 +114,21 @@ pub struct ModernPeer {
     pub log_level: Option<Level>,
 }
 
+impl Caller {
+    /// The era that it speaks.
+    pub fn era(&self) -> Era {
+        self.revision().era()
+    }
+
+    /// The revision that it speaks.
+    pub fn revision(&self) -> Revision {
+        match &self.peer {
+            Peer::Legacy(session) => session.revision,
+            Peer::Modern(_) => Revision::NEWEST_MODERN,
+        }
+    }
+}
+
 /// The end of an exchange.
 #[derive(Clone, Debug)]
 pub struct Reply {
@@ -64,14 +139,20 @@ pub struct Reply {
 }
 
 impl Gateway {
-    /// The endpoint of `/mcp` (`None`) or `/mcp/{name}`; `None` where no server of that prefix is configured.
-    pub fn endpoint(&self, name: Option<&str>) -> Option<Endpoint> {
-        let _ = name;
-        None
+    /// A gateway of these parts.
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
     }
 
-    /// `initialize`: makes the session (the edge keeps it, under `id`) and the result's reply text. The hub pushes changes to the
-    /// session as long as it lives; drop the last `Arc` or call [`Session::end`] to end it.
+    /// The endpoint of `/mcp` (`None`) or `/mcp/{name}`; `None` where no server of that prefix is configured.
+    pub fn endpoint(&self, name: Option<&str>) -> Option<Endpoint> {
+        match name {
+            None => Some(Endpoint::Merged),
+            Some(name) => self.0.catalog.load().endpoint(name),
+        }
+    }
+
+    /// `initialize`: makes the session (the edge keeps it, under `session_id`) and the reply. It hears of changes until it ends.
     pub fn initialize(
         &self,
         request: &Request<'_>,
@@ -79,25 +160,76 @@ impl Gateway {
         principal: Principal,
         session_id: Box<str>,
     ) -> Result<(Arc<Session>, Reply), Reply> {
-        let _ = (request, endpoint, principal, session_id);
-        todo!()
+        let fail = |e: &GatewayError| Err(e.reply(request.id.as_raw(), Method::Initialize, Era::Legacy, ""));
+        if self.0.draining.is_cancelled() {
+            return fail(&GatewayError::Draining);
+        }
+        let params = request.params.object();
+        let Some(asked) = params.and_then(|p| p.string("protocolVersion")) else {
+            return fail(&GatewayError::Params("protocolVersion is missing or not a string"));
+        };
+        let revision = Revision::negotiate_legacy(&asked);
+        let declared = params.and_then(|p| p.get("capabilities")).map(ClientCapabilities::parse);
+        let session = Session::new(session_id, revision, declared.unwrap_or_default(), endpoint, principal);
+        let session = Arc::new(session);
+        session.register(self.0.hub.add_session(&session));
+        let text = self.initialize_result(request.id, &session.endpoint, revision);
+        Ok((session, Reply { error: None, text }))
     }
 
     /// Any other request, `subscriptions/listen` too (which runs until it is dropped or the gateway drains).
-    /// Dropping the future cancels the exchange and its upstream leg.
-    pub async fn handle(&self, method: Method, request: &Request<'_>, caller: &Caller, outlet: &Outlet) -> Reply {
-        let _ = (method, request, caller, outlet);
-        todo!()
+    /// `headers` are those of a modern HTTP request. Dropping the future cancels the exchange and its upstream leg.
+    pub async fn handle(
+        &self,
+        method: Method,
+        request: &Request<'_>,
+        caller: &Caller,
+        headers: Option<&HeaderMap>,
+        outlet: &Outlet,
+    ) -> Reply {
+        match method {
+            Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead | Method::Complete => {
+                self.route(method, request, caller, headers, outlet).await
+            }
+            _ => self.answer(method, request, caller, outlet).await,
+        }
     }
 
-    /// A notification of a legacy client other than `notifications/cancelled` and `notifications/initialized`, which the edge
-    /// gives to the session itself.
+    async fn answer(&self, method: Method, request: &Request<'_>, caller: &Caller, outlet: &Outlet) -> Reply {
+        let record = self.0.metrics.own.begin(method, caller.era(), Instant::now());
+        let answered = match method {
+            Method::Ping => Ok(local::empty(request.id)),
+            Method::Discover => Ok(self.discover(request.id, &caller.endpoint)),
+            Method::SetLevel => self.set_level(request, caller).await,
+            Method::Subscribe => self.subscribe(request, caller).await,
+            Method::Unsubscribe => self.unsubscribe(request, caller),
+            Method::Listen => self.listen(request, caller, outlet).await,
+            _ => match local::listed(method) {
+                Some(kind) => self.list(kind, request, caller).await.map(|text| Reply { error: None, text }),
+                None => Err(GatewayError::Method),
+            },
+        };
+        let (reply, outcome) = match answered {
+            Ok(reply) => (reply, label::Outcome::Ok),
+            Err(e) => (e.reply(request.id.as_raw(), method, caller.era(), &self.0.server_info), e.outcome()),
+        };
+        record.end(outcome, Instant::now());
+        reply
+    }
+
+    /// A notification of a legacy client other than `notifications/cancelled` and `notifications/initialized`, which the
+    /// edge gives to the session itself. None of them crosses a shared connection (protocol.md §2.3).
     pub fn notify(&self, session: &Arc<Session>, notification: &Notification<'_>) {
-        let _ = (session, notification);
+        tracing::debug!(session = session.key, method = %notification.method, "a notification was ignored");
     }
 
-    /// The implementation object that the gateway shows of itself (for error bodies and tests).
-    pub fn server_info(&self) -> Object<'static> {
-        Object::default()
+    /// Cancelled when the gateway begins to go away.
+    pub fn draining(&self) -> &CancellationToken {
+        &self.0.draining
+    }
+
+    /// The counters.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.0.metrics
     }
 }

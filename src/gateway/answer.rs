@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use super::Reply;
-use super::error::{GatewayError, tool_error};
+use super::error::GatewayError;
 use crate::catalog::UriMap;
 use crate::protocol::jsonrpc::{self, Outcome, RpcError};
 use crate::protocol::method::Method;
@@ -103,8 +103,11 @@ fn write_member(w: &mut ObjectWriter<'_>, key: &str, value: &str, wanted: Wanted
 
 fn mapped<'v>(key: &str, value: &'v str, wanted: Wanted<'_>) -> Cow<'v, str> {
     let Some(uris) = wanted.uris else { return Cow::Borrowed(value) };
-    let map = |uri: &str| Cow::Owned(uris.expose(uri).into_owned());
-    links::rewrite_member(key, value, &map).map_or(Cow::Borrowed(value), Cow::Owned)
+    links::rewrite_member(key, value, &exposing(uris)).map_or(Cow::Borrowed(value), Cow::Owned)
+}
+
+fn exposing<'m>(uris: UriMap<'m>) -> impl Fn(&str) -> Cow<'_, str> + 'm {
+    move |uri| uris.expose(uri)
 }
 
 /// What a legacy upstream leaves out and a modern downstream needs.
@@ -222,10 +225,4 @@ fn input(wanted: Wanted<'_>) -> Reply {
 /// Whether a `tools/call` result says that the tool failed.
 pub fn is_tool_error(result: &Object<'_>) -> bool {
     result.get("isError") == Some("true")
-}
-
-/// A tool error of the gateway's own, for results that cannot be shown.
-pub fn failed_tool(message: &str, wanted: Wanted<'_>) -> Reply {
-    let text = tool_error(wanted.id, message, wanted.revision.era(), wanted.server_info);
-    Reply { error: None, text: text.into() }
 }

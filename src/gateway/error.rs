@@ -12,7 +12,7 @@ use crate::protocol::object::{ObjectWriter, write_string};
 use crate::protocol::revision::Era;
 use crate::telemetry::metrics::label::Outcome;
 use crate::upstream::error::CallError;
-use crate::upstream::handle::Unavailable;
+use crate::upstream::handle::{SubscribeError, Unavailable};
 
 /// Why a request got no answer from an upstream, or none at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub enum GatewayError {
     Upstream { server: String, error: CallError },
     /// The upstream asked for something that cannot be asked of this client.
     InputNotSupported { server: String },
+    /// A resource cannot be watched.
+    Subscribe { server: String, error: SubscribeError },
     /// We are going away.
     Draining,
 }
@@ -55,9 +57,8 @@ impl GatewayError {
     /// The metric label.
     pub fn outcome(&self) -> Outcome {
         match self {
-            Self::Unavailable { .. } | Self::Upstream { error: CallError::Lost { .. } | CallError::SessionGone, .. } => {
-                Outcome::Unavailable
-            }
+            Self::Unavailable { .. }
+            | Self::Upstream { error: CallError::Lost { .. } | CallError::SessionGone, .. } => Outcome::Unavailable,
             Self::Upstream { error: CallError::Timeout { .. }, .. } => Outcome::Timeout,
             Self::Upstream { error: CallError::Busy, .. } | Self::Draining => Outcome::Refused,
             _ => Outcome::RpcError,
@@ -67,7 +68,9 @@ impl GatewayError {
     /// The code of the JSON-RPC error, where it is one.
     fn code(&self, era: Era) -> i64 {
         match self {
-            Self::Params(_) | Self::UnknownName { .. } | Self::Cursor | Self::State => code::INVALID_PARAMS,
+            Self::Params(_) | Self::UnknownName { .. } | Self::Cursor | Self::State | Self::Subscribe { .. } => {
+                code::INVALID_PARAMS
+            }
             Self::UnknownUri { .. } => match era {
                 Era::Modern => code::INVALID_PARAMS,
                 Era::Legacy => code::RESOURCE_NOT_FOUND,
@@ -100,6 +103,7 @@ impl GatewayError {
             Self::InputNotSupported { server } => {
                 format!("server {server:?} needs input that this client cannot be asked for")
             }
+            Self::Subscribe { server, error } => format!("server {server:?}: {error}"),
             Self::Draining => "the gateway is shutting down".into(),
         }
     }

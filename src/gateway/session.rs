@@ -4,12 +4,13 @@
 //! changes to them. Small locks, never held across an await. Rules: protocol.md §3.7, §3.8, §2.8.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
+use super::hub::Registration;
 use super::outlet::{Closed, Outlet};
 use crate::catalog::Endpoint;
 use crate::policy::principal::Principal;
@@ -31,6 +32,8 @@ const WAITING_MESSAGES: usize = 64;
 /// A legacy conversation.
 #[derive(Debug)]
 pub struct Session {
+    /// Unique in the process: what requests of one session have in common towards an upstream.
+    pub key: u64,
     /// The value of `Mcp-Session-Id`; empty for stdio.
     pub id: Box<str>,
     /// Negotiated in the handshake.
@@ -50,6 +53,7 @@ pub struct Session {
 
 #[derive(Debug, Default)]
 struct State {
+    registration: Option<Arc<Registration>>,
     standalone: Option<Outlet>,
     waiting: Vec<Bytes>,
     in_flight: HashMap<OwnedId, CancellationToken>,
@@ -86,7 +90,9 @@ impl Session {
         endpoint: Endpoint,
         principal: Principal,
     ) -> Self {
+        static KEYS: AtomicU64 = AtomicU64::new(1);
         Self {
+            key: KEYS.fetch_add(1, Ordering::Relaxed),
             id,
             revision,
             capabilities,
@@ -97,6 +103,16 @@ impl Session {
             log_level: AtomicU8::new(0),
             state: Mutex::default(),
         }
+    }
+
+    /// Keeps its place in the hub until it ends.
+    pub fn register(&self, registration: Registration) {
+        self.lock().registration = Some(Arc::new(registration));
+    }
+
+    /// Its place in the hub; `None` once it has ended.
+    pub fn registration(&self) -> Option<Arc<Registration>> {
+        self.lock().registration.clone()
     }
 
     /// The client said `notifications/initialized`, or sent an ordinary request: from now on it may be asked and told.
@@ -229,12 +245,16 @@ impl Session {
     /// Ends the conversation: requests are cancelled, streams closed, open questions answered with an error.
     pub fn end(&self) {
         self.ended.cancel();
-        let mut state = self.lock();
-        state.questions.clear();
-        state.waiting.clear();
-        if let Some(outlet) = state.standalone.take() {
+        let State { standalone, questions, registration, .. } = {
+            let mut state = self.lock();
+            let in_flight = std::mem::take(&mut state.in_flight);
+            State { in_flight, ..std::mem::take(&mut *state) }
+        };
+        if let Some(outlet) = standalone {
             outlet.close();
         }
+        // Outside the lock: both answer upstreams, and unsubscribe there.
+        drop((questions, registration));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

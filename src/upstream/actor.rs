@@ -34,6 +34,7 @@ use super::updates::Updates;
 use crate::catalog::{Catalog, PendingGuard, Source, Update};
 use crate::config::ServerConfig;
 use crate::protocol::level::Level;
+use crate::telemetry::metrics::server::ServerMetrics;
 
 /// What an actor is made of.
 #[derive(Debug)]
@@ -50,6 +51,8 @@ pub struct Plan {
     pub client_info: Arc<str>,
     /// How long its entries stay listed after it is gone.
     pub stale_grace: Duration,
+    /// Its counters.
+    pub metrics: Arc<ServerMetrics>,
     /// Seed of the jitter.
     pub seed: u64,
 }
@@ -82,6 +85,7 @@ impl Actor {
             config: plan.config.clone(),
             current: arc_swap::ArcSwapOption::empty(),
             status,
+            metrics: plan.metrics.clone(),
         });
         let handle = Handle { shared: shared.clone(), inbox: sender };
         let dialler = Dialler {

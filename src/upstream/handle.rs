@@ -15,6 +15,7 @@ use super::status::{Phase, Status};
 use crate::catalog::Source;
 use crate::config::ServerConfig;
 use crate::protocol::level::Level;
+use crate::telemetry::metrics::server::ServerMetrics;
 
 /// Commands that may wait for an actor.
 pub(super) const INBOX: usize = 256;
@@ -67,6 +68,7 @@ pub(super) struct Shared {
     pub(super) config: Arc<ServerConfig>,
     pub(super) current: ArcSwapOption<Connection>,
     pub(super) status: watch::Sender<Status>,
+    pub(super) metrics: Arc<ServerMetrics>,
 }
 
 impl Handle {
@@ -78,6 +80,11 @@ impl Handle {
     /// Its configuration.
     pub fn config(&self) -> &Arc<ServerConfig> {
         &self.shared.config
+    }
+
+    /// Its counters.
+    pub fn metrics(&self) -> &ServerMetrics {
+        &self.shared.metrics
     }
 
     /// How it stands.

@@ -1,0 +1,196 @@
+//! `requestState` towards modern clients: an upstream's own state, sealed so that only the same caller can bring it
+//! back, for the same request, in time (protocol.md §5c).
+//!
+//! The service seals when a modern upstream wants input and opens on the retry; nothing is remembered in between. Whatever
+//! does not open is refused and never runs anything.
+
+use std::time::Duration;
+
+use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, Nonce, RandomizedNonceKey};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::protocol::method::Method;
+use crate::protocol::object::Object;
+
+/// Longest state taken from an upstream, in bytes.
+pub const STATE_FROM_UPSTREAM_MAX: usize = 48 * 1024;
+/// Longest state taken from a client, in characters.
+pub const STATE_FROM_DOWNSTREAM_MAX: usize = 96 * 1024;
+/// How long a state may be brought back. The upstream has a limit of its own.
+pub const STATE_TTL: Duration = Duration::from_secs(3600);
+
+const NONCE_LEN: usize = 12;
+
+/// What a state is bound to: all of it must match on the retry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Binding {
+    /// The upstream that asked.
+    pub server: String,
+    /// Who called.
+    pub principal: String,
+    /// What was called.
+    pub method: String,
+    /// On which tool, prompt or resource, by its original name.
+    pub target: String,
+    /// [`digest`] of the parameters.
+    pub digest: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Sealed {
+    binding: Binding,
+    state: String,
+    expires: u64,
+}
+
+/// Seals and opens states.
+pub struct Sealer(RandomizedNonceKey);
+
+impl std::fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sealer(****)")
+    }
+}
+
+/// The state does not open, or not for this request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the state is not valid for this request")]
+pub struct Invalid;
+
+impl Sealer {
+    /// With a key of its own, for 32 bytes of randomness.
+    pub fn new(key: &[u8; 32]) -> Result<Self, Invalid> {
+        RandomizedNonceKey::new(&AES_256_GCM_SIV, key).map(Self).map_err(|_| Invalid)
+    }
+
+    /// Seals an upstream's state until `now` + [`STATE_TTL`]; `now` is in seconds of any clock that [`Sealer::open`] is given too.
+    pub fn seal(&self, binding: Binding, state: &str, now: u64) -> Result<String, Invalid> {
+        if state.len() > STATE_FROM_UPSTREAM_MAX {
+            return Err(Invalid);
+        }
+        let sealed = Sealed { binding, state: state.to_owned(), expires: now + STATE_TTL.as_secs() };
+        let mut text = serde_json::to_vec(&sealed).map_err(|_| Invalid)?;
+        let nonce = self.0.seal_in_place_append_tag(Aad::empty(), &mut text).map_err(|_| Invalid)?;
+        let mut out = nonce.as_ref().to_vec();
+        out.extend_from_slice(&text);
+        Ok(URL_SAFE_NO_PAD.encode(out))
+    }
+
+    /// The upstream's state, byte for byte, if `text` was sealed here for the same binding and is still in time.
+    pub fn open(&self, text: &str, binding: &Binding, now: u64) -> Result<String, Invalid> {
+        if text.len() > STATE_FROM_DOWNSTREAM_MAX {
+            return Err(Invalid);
+        }
+        let mut bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Invalid)?;
+        if bytes.len() < NONCE_LEN {
+            return Err(Invalid);
+        }
+        let mut sealed = bytes.split_off(NONCE_LEN);
+        let nonce = Nonce::try_assume_unique_for_key(&bytes).map_err(|_| Invalid)?;
+        let opened = self.0.open_in_place(nonce, Aad::empty(), &mut sealed).map_err(|_| Invalid)?;
+        let sealed: Sealed = serde_json::from_slice(opened).map_err(|_| Invalid)?;
+        if sealed.binding == *binding && now < sealed.expires { Ok(sealed.state) } else { Err(Invalid) }
+    }
+}
+
+/// A fingerprint of what is asked, the same however a client writes it down again: members sorted, numbers by value,
+/// without what a retry adds.
+pub fn digest(method: Method, params: &Object<'_>) -> String {
+    let mut members: Vec<(&str, &str)> =
+        params.iter().filter(|(k, _)| !matches!(*k, "_meta" | "inputResponses" | "requestState")).collect();
+    members.sort_unstable();
+    let mut hash = Sha256::new().chain_update(method.as_str());
+    for (key, value) in members {
+        let canonical = serde_json::from_str(value).map_or_else(|_| value.to_owned(), canonical);
+        hash = hash.chain_update([0]).chain_update(key).chain_update([0]).chain_update(canonical);
+    }
+    URL_SAFE_NO_PAD.encode(hash.finalize())
+}
+
+fn canonical(value: serde_json::Value) -> String {
+    use serde_json::Value;
+    match value {
+        Value::Object(map) => {
+            let mut members: Vec<(String, Value)> = map.into_iter().collect();
+            members.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            let members: Vec<String> =
+                members.into_iter().map(|(k, v)| format!("{}:{}", Value::from(k), canonical(v))).collect();
+            format!("{{{}}}", members.join(","))
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.into_iter().map(canonical).collect();
+            format!("[{}]", items.join(","))
+        }
+        // 1.0 and 1 are one value; a float that is whole is written as an integer.
+        Value::Number(n) => match n.as_f64() {
+            Some(f) if n.is_f64() && f.fract() == 0.0 && f.abs() < 9e15 => format!("{f:.0}"),
+            _ => n.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn binding(target: &str) -> Binding {
+        Binding {
+            server: "s".into(),
+            principal: "local".into(),
+            method: "tools/call".into(),
+            target: target.into(),
+            digest: "d".into(),
+        }
+    }
+
+    #[test]
+    fn a_state_opens_for_its_own_request_and_time_only() {
+        let sealer = Sealer::new(&[7; 32]).unwrap();
+        let text = sealer.seal(binding("ask"), "S\u{e9}\"\\", 1000).unwrap();
+        assert_eq!(sealer.open(&text, &binding("ask"), 1000).as_deref(), Ok("S\u{e9}\"\\"));
+        assert_eq!(sealer.open(&text, &binding("ask"), 1000 + 3599).as_deref(), Ok("S\u{e9}\"\\"));
+        assert_eq!(sealer.open(&text, &binding("ask"), 1000 + 3600), Err(Invalid));
+        assert_eq!(sealer.open(&text, &binding("other"), 1000), Err(Invalid));
+        let foreign = Sealer::new(&[8; 32]).unwrap();
+        assert_eq!(foreign.open(&text, &binding("ask"), 1000), Err(Invalid));
+        assert_ne!(text, sealer.seal(binding("ask"), "S\u{e9}\"\\", 1000).unwrap(), "two rounds, two texts");
+    }
+
+    #[test]
+    fn any_change_of_a_state_is_refused() {
+        let sealer = Sealer::new(&[7; 32]).unwrap();
+        let text = sealer.seal(binding("ask"), "state", 0).unwrap();
+        for at in 0..text.len() {
+            let mut changed = text.clone().into_bytes();
+            changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+            let changed = String::from_utf8(changed).unwrap();
+            if changed != text {
+                assert_eq!(sealer.open(&changed, &binding("ask"), 0), Err(Invalid), "byte {at}");
+            }
+        }
+        for wrong in ["", "A", "not base64 !", &"A".repeat(STATE_FROM_DOWNSTREAM_MAX + 1)] {
+            assert_eq!(sealer.open(wrong, &binding("ask"), 0), Err(Invalid));
+        }
+    }
+
+    #[test]
+    fn writing_the_same_arguments_differently_changes_nothing() {
+        let of = |text: &str| digest(Method::ToolsCall, &Object::parse(text).unwrap());
+        let one = of(r#"{"name":"t","arguments":{"a":1,"b":[1.0,"x"]}}"#);
+        assert_eq!(
+            one,
+            of(
+                r#"{"arguments":{"b":[1,"\u0078"],"a":1.0},"name":"t","_meta":{},"requestState":"z","inputResponses":{}}"#
+            )
+        );
+        assert_ne!(one, of(r#"{"name":"t","arguments":{"a":2,"b":[1,"x"]}}"#));
+        assert_ne!(
+            one,
+            digest(Method::PromptsGet, &Object::parse(r#"{"name":"t","arguments":{"a":1,"b":[1,"x"]}}"#).unwrap())
+        );
+    }
+}
