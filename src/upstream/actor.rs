@@ -34,10 +34,11 @@ use super::updates::Updates;
 use crate::catalog::{Catalog, PendingGuard, Source, Update};
 use crate::config::ServerConfig;
 use crate::protocol::level::Level;
+use crate::telemetry::metrics::label::RestartReason;
 use crate::telemetry::metrics::server::ServerMetrics;
 
 /// What an actor is made of.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// The upstream's configuration.
     pub config: Arc<ServerConfig>,
@@ -124,20 +125,20 @@ impl Actor {
     /// One round of dial, serve, back off. False: cancelled.
     async fn run_once(&mut self, cancel: &CancellationToken) -> bool {
         self.set(|s| (s.phase, s.pid) = (Phase::Starting, None));
-        let failure = match self.dial(cancel).await {
+        let (failure, served) = match self.dial(cancel).await {
             None => return false,
             Some(Ok(live)) => match self.serve(live, cancel).await {
                 Exit::Cancelled => return false,
                 Exit::Redial => return true,
-                Exit::Lost(why) => why,
+                Exit::Lost(why) => (why, true),
             },
             Some(Err(error)) => {
                 // A wrong guess about the era must not outlive a failed dial.
                 self.known_legacy = false;
-                error.to_string()
+                (error.to_string(), false)
             }
         };
-        self.gone(failure.as_str()).await;
+        self.gone(failure.as_str(), served).await;
         self.back_off(failure, cancel).await
     }
 
@@ -189,8 +190,9 @@ impl Actor {
     }
 
     /// Tells everybody that it is gone; its entries stay for the grace period.
-    async fn gone(&mut self, why: &str) {
+    async fn gone(&mut self, why: &str, served: bool) {
         let now = Instant::now();
+        self.plan.metrics.restart(if served { RestartReason::Closed } else { RestartReason::Dial });
         self.set(|s| {
             s.last_error = Some(why.into());
             s.restarts += 1;
@@ -243,11 +245,12 @@ impl Actor {
     /// Changes the status; a new phase begins now.
     fn set(&self, change: impl FnOnce(&mut Status)) {
         self.shared.status.send_modify(|status| {
-            let before = status.phase.as_str();
+            let before = status.phase.label();
             change(status);
-            if status.phase.as_str() != before {
+            if status.phase.label() != before {
                 status.since = Instant::now();
             }
+            self.plan.metrics.set_state(status.phase.label());
         });
     }
 }

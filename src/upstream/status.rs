@@ -3,6 +3,7 @@
 use tokio::time::Instant;
 
 use crate::protocol::revision::Revision;
+use crate::telemetry::metrics::label::UpstreamState;
 
 /// The phase an upstream is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,13 +22,13 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Metric label and JSON value.
-    pub const fn as_str(&self) -> &'static str {
+    /// As metrics and status pages name it.
+    pub const fn label(&self) -> UpstreamState {
         match self {
-            Self::Starting => "starting",
-            Self::Ready => "ready",
-            Self::BackingOff { .. } => "backing_off",
-            Self::Stopped => "stopped",
+            Self::Starting => UpstreamState::Starting,
+            Self::Ready => UpstreamState::Ready,
+            Self::BackingOff { .. } => UpstreamState::BackingOff,
+            Self::Stopped => UpstreamState::Stopped,
         }
     }
 }

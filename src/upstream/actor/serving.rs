@@ -25,7 +25,7 @@ use super::super::notices::Pending;
 use super::super::status::Phase;
 use super::super::wire::Unobserved;
 use super::Actor;
-use crate::catalog::{Changed, Contribution, Offer, PendingGuard, Update};
+use crate::catalog::{Changed, Contribution, Kind, Offer, PendingGuard, Update};
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::jsonrpc::{self, Message, Outcome, Reading};
 use crate::protocol::level::Level;
@@ -33,6 +33,7 @@ use crate::protocol::method::Method;
 use crate::protocol::object::ObjectWriter;
 use crate::protocol::opening::{self, Discovered};
 use crate::protocol::revision::Revision;
+use crate::telemetry::metrics::label::EntryKind;
 
 /// Waits before a server that counts as legacy only by its silence is probed again; after the last one it is believed.
 const REPROBES: [Duration; 3] = [Duration::from_secs(30), Duration::from_secs(120), Duration::from_secs(600)];
@@ -226,12 +227,16 @@ impl Serving {
                 Err(error) => warn!(list = kind.list_method(), error = %error, "a list could not be read"),
             }
             if truncated {
+                actor.plan.metrics.truncation(entry_kind(kind));
                 warn!(list = kind.list_method(), "the list was cut");
             }
         }
         let (contribution, complaints) = Contribution::new(source.clone(), self.offer.clone());
         for complaint in &complaints {
             warn!("{complaint}");
+        }
+        for kind in Kind::ALL {
+            actor.plan.metrics.set_entries(entry_kind(kind), contribution.entries(kind).len());
         }
         let update = Update::Offer(Arc::new(contribution));
         let last = guards.pop();
@@ -360,6 +365,15 @@ impl Serving {
             }
             .boxed(),
         );
+    }
+}
+
+const fn entry_kind(kind: Kind) -> EntryKind {
+    match kind {
+        Kind::Tools => EntryKind::Tools,
+        Kind::Prompts => EntryKind::Prompts,
+        Kind::Resources => EntryKind::Resources,
+        Kind::Templates => EntryKind::Templates,
     }
 }
 
