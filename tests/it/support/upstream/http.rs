@@ -11,7 +11,8 @@ use base64::Engine as _;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::engine::{Engine, Frame, Incoming, Leg};
+use super::engine::Engine;
+use super::message::{Frame, Incoming, Leg};
 use super::record::Record;
 use super::script::{Answer, Script};
 use super::{offer, web};

@@ -8,7 +8,8 @@ use axum::extract::{Request, State};
 use axum::http::{Method, Response};
 use tokio::sync::mpsc;
 
-use super::engine::{Engine, Frame, Leg};
+use super::engine::Engine;
+use super::message::{Frame, Leg};
 use super::{http, web};
 
 /// `GET /base/sse` is the stream; a POST to whatever address the script announced, with `sid` in its query, is a message.

@@ -15,7 +15,7 @@ use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
-use super::engine::Frame;
+use super::message::Frame;
 
 pub struct Web {
     address: SocketAddr,
