@@ -117,6 +117,23 @@ async fn progress_streams_while_the_call_is_held() {
 }
 
 #[tokio::test]
+async fn a_stream_closed_early_goes_on_for_who_resumes_it() {
+    let upstream = Upstream::http(Script::new("a").tool("t", [Step::Park, Step::log("info", "x"), Step::Name])).await;
+    let session = open(&upstream).await;
+    let parked = post(&upstream, &session, &call(2, "t")).await.bytes().await.unwrap();
+    let id = std::str::from_utf8(&parked).unwrap().lines().find_map(|line| line.strip_prefix("id: ")).unwrap();
+    for (event, status) in [("other", 400), (id, 200), (id, 400)] {
+        let headers = [("mcp-session-id", session.as_str()), ("last-event-id", event)];
+        let mut rest = http("GET", &upstream.url(), &headers, "").await.unwrap();
+        assert_eq!(rest.status, status);
+        if status == 200 {
+            assert_eq!(rest.message().await["method"], "notifications/message");
+            assert_eq!(text(&rest.message().await), "a");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_legacy_peer_is_asked_on_the_stream_of_its_call() {
     let upstream =
         Upstream::http(Script::new("a").tool("t", [Step::elicit("who?"), Step::roots(), Step::Answers])).await;

@@ -107,6 +107,7 @@ fn start_writer(script: &Script) -> mpsc::Sender<Frame> {
                 }
                 Frame::Stderr(bytes) => std::io::stderr().write_all("log line\n".repeat(bytes / 9 + 1).as_bytes()),
                 Frame::Endless(bytes) => (0..bytes / 65_536 + 1).try_for_each(|_| stdout.write_all(&[b'x'; 65_536])),
+                Frame::Park(_) => Ok(()),
                 Frame::Die => exit(1),
             };
             if written.is_err() {

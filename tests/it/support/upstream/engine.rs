@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Value, json};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -32,6 +32,8 @@ pub struct State {
     questions: HashMap<String, oneshot::Sender<String>>,
     running: HashMap<String, CancellationToken>,
     holds: HashMap<String, Arc<Semaphore>>,
+    /// What is left of streams that were closed early, by the event id to resume them with.
+    parked: HashMap<String, mpsc::Receiver<Frame>>,
     serial: u64,
 }
 
@@ -46,6 +48,7 @@ impl Engine {
             questions: HashMap::new(),
             running: HashMap::new(),
             holds: HashMap::new(),
+            parked: HashMap::new(),
             serial: 0,
         };
         Arc::new(Self { state: Mutex::new(state), log, tasks: Mutex::default() })
@@ -112,7 +115,8 @@ impl Engine {
             if let Some(running) = state.running.get(&format!("{}/{id}", leg.from)) {
                 running.cancel();
             }
-            state.listens.retain(|(own, _, _)| *own != id.to_string());
+            let id = id.to_string();
+            state.listens.retain(|(own, _, of)| *own != id || of.from != leg.from);
         }
     }
 
@@ -205,6 +209,15 @@ impl Engine {
         state.streams.len() + state.listens.len()
     }
 
+    /// Keeps the rest of a stream that ends now, for whoever comes back with `event`.
+    pub fn park(&self, event: String, rest: mpsc::Receiver<Frame>) {
+        self.state().parked.insert(event, rest);
+    }
+
+    pub fn resume(&self, event: &str) -> Option<mpsc::Receiver<Frame>> {
+        self.state().parked.remove(event)
+    }
+
     /// Sends a request of ours and waits for the whole response to it.
     pub async fn ask(&self, method: &str, params: &str, leg: &Leg) -> Option<String> {
         let id = format!("u-{}", self.serial());
@@ -262,5 +275,6 @@ impl Engine {
         state.questions.clear();
         state.running.clear();
         state.holds.clear();
+        state.parked.clear();
     }
 }

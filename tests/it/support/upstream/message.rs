@@ -17,6 +17,8 @@ pub enum Frame {
     /// Bytes as they are, as a line or between events.
     Noise(String),
     Stderr(usize),
+    /// Ends the stream after an event with this id; what follows waits for a peer that resumes there. HTTP only.
+    Park(String),
     Endless(usize),
     Die,
 }

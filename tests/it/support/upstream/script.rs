@@ -55,6 +55,9 @@ pub enum Step {
     Noise(String),
     /// Writes this many bytes to stderr. Stdio only.
     Stderr(usize),
+    /// Closes the stream after an event with an id and `retry: 10`; the call goes on for who resumes it with a GET and
+    /// `Last-Event-ID`. Legacy Streamable HTTP only.
+    Park,
     // Steps that answer.
     /// A text: the raw bytes of `arguments`, or `absent`.
     Echo,

@@ -37,14 +37,14 @@ async fn handle(State(engine): State<Arc<Engine>>, request: Request) -> Response
     }
 }
 
-fn open(engine: &Engine) -> Response<Body> {
+fn open(engine: &Arc<Engine>) -> Response<Body> {
     let script = engine.script();
     let session = format!("sse-{}", engine.serial());
     let endpoint = script.http.endpoint.replace("{sid}", &session);
     let (out, frames) = mpsc::channel(64);
     engine.open_stream(Leg { from: session, out });
     let first = Frame::Noise(format!("event: endpoint\ndata: {endpoint}\n"));
-    web::events(vec![first], frames, Some("message"), script.http.crlf)
+    web::events(engine, vec![first], frames, Some("message"))
 }
 
 fn sid(query: &str) -> &str {

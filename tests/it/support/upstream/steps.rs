@@ -96,6 +96,7 @@ impl Call<'_> {
                 self.answers.push(answer.map_or("null".into(), |answer| content_of(&answer)));
             }
             Step::Noise(text) => self.leg.send(Frame::Noise(text.clone())).await,
+            Step::Park => self.leg.send(Frame::Park(format!("park-{}", self.engine.serial()))).await,
             Step::Stderr(bytes) => self.leg.send(Frame::Stderr(*bytes)).await,
             _ => {
                 self.end(step, server).await;
