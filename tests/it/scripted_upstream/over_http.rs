@@ -45,6 +45,31 @@ async fn a_legacy_session_opens_lists_calls_and_closes() {
 }
 
 #[tokio::test]
+async fn absent_null_and_empty_arguments_are_told_apart() {
+    let upstream = Upstream::http(Script::new("a").tool("t", [])).await;
+    for (arguments, echo) in [("", "absent"), (r#","arguments":null"#, "null"), (r#","arguments":{ }"#, "{ }")] {
+        let message = modern(1, "tools/call", json!({"name": "t"}))
+            .replace(r#""name":"t""#, &format!(r#""name":"t"{arguments}"#));
+        assert_eq!(text(&post_modern(&upstream.url(), &message).await.json().await), echo);
+    }
+}
+
+#[tokio::test]
+async fn a_list_can_be_held_or_spoiled() {
+    let script = Script::new("a").on("tools/list", [Step::Hold]).on("server/discover", [Step::Status(500, "".into())]);
+    let upstream = Upstream::http(script).await;
+    assert_eq!(post_modern(&upstream.url(), &modern(1, "server/discover", json!({}))).await.status, 500);
+    let list = modern(2, "tools/list", json!({}));
+    let release = async {
+        upstream.wait_for(|got| got.method() == "tools/list").await;
+        upstream.release("tools/list").await;
+    };
+    let url = upstream.url();
+    let (reply, ()) = tokio::join!(post_modern(&url, &list), release);
+    assert_eq!(reply.json().await["result"]["tools"], json!([]));
+}
+
+#[tokio::test]
 async fn a_modern_peer_is_served_on_the_same_path_and_its_headers_are_checked() {
     let upstream = Upstream::http(Script::new("a").tool("t", [Step::Name]).resource("x://1").prompt("p")).await;
     let discover = post_modern(&upstream.url(), &modern(1, "server/discover", json!({}))).await.json().await;
@@ -89,6 +114,23 @@ async fn progress_streams_while_the_call_is_held() {
     assert_eq!(reply.message().await["method"], "notifications/message");
     assert_eq!(text(&reply.message().await), "absent");
     assert_eq!(reply.event().await, None);
+}
+
+#[tokio::test]
+async fn a_stream_closed_early_goes_on_for_who_resumes_it() {
+    let upstream = Upstream::http(Script::new("a").tool("t", [Step::Park, Step::log("info", "x"), Step::Name])).await;
+    let session = open(&upstream).await;
+    let parked = post(&upstream, &session, &call(2, "t")).await.bytes().await.unwrap();
+    let id = std::str::from_utf8(&parked).unwrap().lines().find_map(|line| line.strip_prefix("id: ")).unwrap();
+    for (event, status) in [("other", 400), (id, 200), (id, 400)] {
+        let headers = [("mcp-session-id", session.as_str()), ("last-event-id", event)];
+        let mut rest = http("GET", &upstream.url(), &headers, "").await.unwrap();
+        assert_eq!(rest.status, status);
+        if status == 200 {
+            assert_eq!(rest.message().await["method"], "notifications/message");
+            assert_eq!(text(&rest.message().await), "a");
+        }
+    }
 }
 
 #[tokio::test]
@@ -207,7 +249,7 @@ async fn answers_can_be_compressed_wrong_or_cut_off() {
         .tool("error", [Step::Error(r#"{"code":7,"message":"m","data":1.10}"#.into())])
         .tool("huge", [Step::Huge(1 << 20)])
         .tool("die", [Step::Die])
-        .tool("late", [Step::Noise(": noise".into()), Step::Die])
+        .tool("late", [Step::Noise(": noise".into()), Step::Hold, Step::Die])
         .with(|script| (script.http.gzip, script.http.sessions) = (true, false));
     let upstream = Upstream::http(script).await;
     let reply = async |tool: &str| http("POST", &upstream.url(), &[], &call(1, tool)).await;
@@ -217,7 +259,9 @@ async fn answers_can_be_compressed_wrong_or_cut_off() {
     assert_eq!(error, r#"{"jsonrpc":"2.0","id":1,"error":{"code":7,"message":"m","data":1.10}}"#);
     assert!(reply("huge").await.unwrap().bytes().await.unwrap().len() > 1 << 20);
     assert!(reply("die").await.is_err());
-    assert!(reply("late").await.unwrap().bytes().await.is_err());
+    let late = reply("late").await.unwrap();
+    upstream.release("late").await;
+    assert!(late.bytes().await.is_err());
     let zipped = http("POST", &upstream.url(), &[("accept-encoding", "gzip")], &call(1, "garbage")).await.unwrap();
     assert_eq!(zipped.header("content-encoding"), "gzip");
     // CRC-32 of "<html>", by another implementation.

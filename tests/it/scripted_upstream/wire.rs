@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::support::upstream::Upstream;
@@ -133,6 +133,13 @@ impl Process {
 
     pub async fn line(&mut self) -> Option<String> {
         self.stdout.next_line().await.unwrap()
+    }
+
+    /// Exactly this many bytes of stdout.
+    pub async fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count];
+        self.stdout.get_mut().read_exact(&mut bytes).await.unwrap();
+        bytes
     }
 
     pub async fn message(&mut self) -> Value {

@@ -21,7 +21,8 @@
 //! loopback socket whose address is in the child's environment: the child reads its script there when it starts (so a
 //! restarted child sees what `set_tools` changed), then takes orders and reports what it receives.
 //!
-//! Inside: `script` and `record` are plain data; `engine` answers messages whatever the transport, with `offer` for lists and
+//! Inside: `script` and `record` are plain data; `message` what goes over a leg;
+//! `engine` answers messages whatever the transport, with `offer` for lists and
 //! `steps` for calls; `http`, `sse` and `child` are the transports; `control` joins a child to its test.
 
 #![allow(dead_code, reason = "a tool box for scenarios: not every tool is out of the box at all times")]
@@ -30,6 +31,7 @@ mod child;
 mod control;
 mod engine;
 mod http;
+mod message;
 mod offer;
 mod record;
 mod script;

@@ -11,8 +11,10 @@ use tokio::io::AsyncBufReadExt;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
+use super::Order;
 use super::control::{CONTROL, Report};
-use super::engine::{Engine, Frame, Leg};
+use super::engine::Engine;
+use super::message::{Frame, Leg};
 use super::record::{Log, Record};
 use super::script::Script;
 
@@ -42,8 +44,13 @@ async fn scripted_upstream_child() {
     engine.open_stream(leg.clone());
     let (obeying, answers) = (engine.clone(), reports.clone());
     let runtime = tokio::runtime::Handle::current();
+    let (note, mut noted) = mpsc::channel(1);
     std::thread::spawn(move || {
-        while let Some(order) = read_line(&mut orders) {
+        while let Some(order) = read_line::<Option<Order>>(&mut orders) {
+            let Some(order) = order else {
+                let _ = note.blocking_send(());
+                continue;
+            };
             runtime.block_on(obeying.obey(order));
             answers.send(&Report::Done);
         }
@@ -58,6 +65,7 @@ async fn scripted_upstream_child() {
         let record =
             Record { from: leg.from.clone(), verb: "LINE".into(), headers: Default::default(), body: text.clone() };
         reports.send(&Report::Received(record));
+        noted.recv().await;
         engine.spawn(text, leg.clone());
     }
     if script.stdio.ignores_eof {
@@ -99,6 +107,7 @@ fn start_writer(script: &Script) -> mpsc::Sender<Frame> {
                 }
                 Frame::Stderr(bytes) => std::io::stderr().write_all("log line\n".repeat(bytes / 9 + 1).as_bytes()),
                 Frame::Endless(bytes) => (0..bytes / 65_536 + 1).try_for_each(|_| stdout.write_all(&[b'x'; 65_536])),
+                Frame::Park(_) => Ok(()),
                 Frame::Die => exit(1),
             };
             if written.is_err() {

@@ -21,7 +21,8 @@ pub const CONTROL: &str = "SCRIPTED_UPSTREAM";
 /// The ignored test that is the body of a child.
 const CHILD_TEST: &str = "support::upstream::child::scripted_upstream_child";
 
-/// A line from child to test.
+/// A line from child to test. What comes back, after the script, is an `Option<Order>` a line: an order, or that a record
+/// was noted. A child serves a message only then, so that who sees an answer also finds the record.
 #[derive(Serialize, Deserialize)]
 pub enum Report {
     Hello {
@@ -127,7 +128,10 @@ async fn attend(stream: TcpStream, shared: Arc<Shared>) {
     loop {
         tokio::select! {
             line = lines.next_line() => match line.ok().flatten().map(|line| serde_json::from_str(&line).unwrap()) {
-                Some(Report::Received(record)) => shared.log.add(record),
+                Some(Report::Received(record)) => {
+                    shared.log.add(record);
+                    let _ = write.write_all(b"null\n").await;
+                }
                 Some(Report::Done) => { let _ = waiting.take().map(|done| done.send(())); }
                 Some(Report::Hello { .. }) => {}
                 None => break,

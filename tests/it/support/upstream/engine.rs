@@ -3,87 +3,18 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::message::{Frame, Incoming, Leg, Params};
 use super::record::{Log, Record};
 use super::script::{Discover, Script};
 use super::{Order, offer, steps};
 
 pub const MODERN: &str = "2026-07-28";
 pub const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
-
-/// What the engine wants written.
-#[derive(Debug)]
-pub enum Frame {
-    /// A message that is not the last word.
-    Message(String),
-    /// The response; the status matters only to Streamable HTTP.
-    Answer(u16, String),
-    /// Bytes as they are, as a line or between events.
-    Noise(String),
-    Stderr(usize),
-    Endless(usize),
-    Die,
-}
-
-/// Where a message came from and where to speak about it.
-#[derive(Clone)]
-pub struct Leg {
-    /// Session or process.
-    pub from: String,
-    pub out: mpsc::Sender<Frame>,
-}
-
-impl Leg {
-    pub async fn send(&self, frame: Frame) {
-        let _ = self.out.send(frame).await;
-    }
-
-    pub async fn result(&self, id: &str, result: &str) {
-        self.send(Frame::Answer(200, format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#))).await;
-    }
-
-    pub async fn error(&self, status: u16, id: &str, error: Value) {
-        self.send(Frame::Answer(status, format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#))).await;
-    }
-
-    pub async fn notify(&self, method: &str, params: &str) {
-        self.send(Frame::Message(notification(method, params))).await;
-    }
-}
-
-/// The parts of a message that matter here; arguments stay raw.
-#[derive(Deserialize)]
-pub struct Incoming<'a> {
-    #[serde(borrow)]
-    pub id: Option<&'a RawValue>,
-    pub method: Option<String>,
-    #[serde(default)]
-    #[serde(borrow)]
-    pub params: Params<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Params<'a> {
-    #[serde(rename = "_meta")]
-    pub meta: Value,
-    pub name: Option<String>,
-    pub uri: Option<String>,
-    pub cursor: Option<Value>,
-    #[serde(borrow)]
-    pub arguments: Option<&'a RawValue>,
-    pub request_state: Option<String>,
-    pub input_responses: Option<HashMap<String, Box<RawValue>>>,
-    pub request_id: Option<Value>,
-    pub notifications: Value,
-    pub protocol_version: Option<String>,
-}
 
 pub struct Engine {
     state: Mutex<State>,
@@ -101,6 +32,8 @@ pub struct State {
     questions: HashMap<String, oneshot::Sender<String>>,
     running: HashMap<String, CancellationToken>,
     holds: HashMap<String, Arc<Semaphore>>,
+    /// What is left of streams that were closed early, by the event id to resume them with.
+    parked: HashMap<String, mpsc::Receiver<Frame>>,
     serial: u64,
 }
 
@@ -115,6 +48,7 @@ impl Engine {
             questions: HashMap::new(),
             running: HashMap::new(),
             holds: HashMap::new(),
+            parked: HashMap::new(),
             serial: 0,
         };
         Arc::new(Self { state: Mutex::new(state), log, tasks: Mutex::default() })
@@ -181,7 +115,8 @@ impl Engine {
             if let Some(running) = state.running.get(&format!("{}/{id}", leg.from)) {
                 running.cancel();
             }
-            state.listens.retain(|(own, _, _)| *own != id.to_string());
+            let id = id.to_string();
+            state.listens.retain(|(own, _, of)| *own != id || of.from != leg.from);
         }
     }
 
@@ -204,6 +139,9 @@ impl Engine {
                 Discover::Error(code) => return refuse(200, code).await,
                 Discover::Die => return leg.send(Frame::Die).await,
             }
+        }
+        if steps::before(self, method, id, params, modern, leg).await {
+            return;
         }
         let version = params.meta["io.modelcontextprotocol/protocolVersion"].as_str();
         match (modern, method) {
@@ -271,6 +209,15 @@ impl Engine {
         state.streams.len() + state.listens.len()
     }
 
+    /// Keeps the rest of a stream that ends now, for whoever comes back with `event`.
+    pub fn park(&self, event: String, rest: mpsc::Receiver<Frame>) {
+        self.state().parked.insert(event, rest);
+    }
+
+    pub fn resume(&self, event: &str) -> Option<mpsc::Receiver<Frame>> {
+        self.state().parked.remove(event)
+    }
+
     /// Sends a request of ours and waits for the whole response to it.
     pub async fn ask(&self, method: &str, params: &str, leg: &Leg) -> Option<String> {
         let id = format!("u-{}", self.serial());
@@ -328,9 +275,6 @@ impl Engine {
         state.questions.clear();
         state.running.clear();
         state.holds.clear();
+        state.parked.clear();
     }
-}
-
-pub fn notification(method: &str, params: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)
 }

@@ -11,7 +11,8 @@ use base64::Engine as _;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::engine::{Engine, Frame, Incoming, Leg};
+use super::engine::Engine;
+use super::message::{Frame, Incoming, Leg};
 use super::record::Record;
 use super::script::{Answer, Script};
 use super::{offer, web};
@@ -39,10 +40,16 @@ async fn handle(State(engine): State<Arc<Engine>>, request: Request) -> Response
         Method::GET if script.legacy.is_empty() || !script.http.get_stream => status(405, String::new()),
         Method::GET => match refuse_session(&engine, &script, &session) {
             Some(refusal) => refusal,
+            None if head.headers.contains_key("last-event-id") => {
+                match value(&head.headers, "last-event-id").and_then(|event| engine.resume(event)) {
+                    Some(rest) => web::events(&engine, Vec::new(), rest, Some("message")),
+                    None => status(400, String::new()),
+                }
+            }
             None => {
                 let (out, frames) = mpsc::channel(64);
                 engine.open_stream(Leg { from: session, out });
-                web::events(Vec::new(), frames, None, script.http.crlf)
+                web::events(&engine, Vec::new(), frames, None)
             }
         },
         Method::DELETE if script.legacy.is_empty() => status(405, String::new()),
@@ -92,7 +99,7 @@ async fn post(
     if !is_request {
         return status(202, String::new());
     }
-    let mut response = reply(script, frames, accept_gzip(headers)).await;
+    let mut response = reply(engine, script, frames, accept_gzip(headers)).await;
     if opens && script.http.sessions && response.status() == StatusCode::OK {
         response.headers_mut().insert(SESSION, from.parse().unwrap());
     }
@@ -100,19 +107,19 @@ async fn post(
 }
 
 /// The answer in the form that the first frame asks for.
-async fn reply(script: &Script, mut frames: mpsc::Receiver<Frame>, gzip: bool) -> Response<Body> {
+async fn reply(engine: &Arc<Engine>, script: &Script, mut frames: mpsc::Receiver<Frame>, gzip: bool) -> Response<Body> {
     let http = &script.http;
     match frames.recv().await {
         None | Some(Frame::Die) => web::cut(),
         Some(Frame::Answer(200, body)) if http.answer == Answer::Sse => {
-            web::events(vec![Frame::Answer(200, body)], frames, Some("message"), http.crlf)
+            web::events(engine, vec![Frame::Answer(200, body)], frames, Some("message"))
         }
         Some(Frame::Answer(code, body)) => {
             let mut response = status(code, body);
             response.headers_mut().insert(header::CONTENT_TYPE, "application/json".parse().unwrap());
             if http.gzip && gzip { compress(response).await } else { response }
         }
-        Some(first) => web::events(vec![first], frames, Some("message"), http.crlf),
+        Some(first) => web::events(engine, vec![first], frames, Some("message")),
     }
 }
 

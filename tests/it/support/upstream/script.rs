@@ -20,7 +20,8 @@ pub struct Script {
     pub resources: Vec<String>,
     pub templates: Vec<String>,
     pub prompts: Vec<String>,
-    /// What a call does, by tool name, prompt name or resource URI. Without an entry it echoes.
+    /// What a call does, by tool name, prompt name or resource URI; without an entry it echoes. A method is a key too, for
+    /// what is done before it is answered (or instead): `.on("tools/list", [Step::Hold])`.
     pub behaviours: HashMap<String, Vec<Step>>,
     /// Raw JSON in place of the capabilities that follow from the items. Lists that it does not declare get -32601.
     pub capabilities: Option<String>,
@@ -54,6 +55,9 @@ pub enum Step {
     Noise(String),
     /// Writes this many bytes to stderr. Stdio only.
     Stderr(usize),
+    /// Closes the stream after an event with an id and `retry: 10`; the call goes on for who resumes it with a GET and
+    /// `Last-Event-ID`. Legacy Streamable HTTP only.
+    Park,
     // Steps that answer.
     /// A text: the raw bytes of `arguments`, or `absent`.
     Echo,
@@ -235,7 +239,7 @@ impl Script {
         self
     }
 
-    /// Sets what a call of this tool, a get of this prompt or a read of this URI does.
+    /// Sets what a call of this tool, a get of this prompt, a read of this URI or a request of this method does.
     pub fn on(mut self, what: &str, steps: impl IntoIterator<Item = Step>) -> Self {
         self.behaviours.insert(what.into(), steps.into_iter().collect());
         self

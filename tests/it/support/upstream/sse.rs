@@ -8,7 +8,8 @@ use axum::extract::{Request, State};
 use axum::http::{Method, Response};
 use tokio::sync::mpsc;
 
-use super::engine::{Engine, Frame, Leg};
+use super::engine::Engine;
+use super::message::{Frame, Leg};
 use super::{http, web};
 
 /// `GET /base/sse` is the stream; a POST to whatever address the script announced, with `sid` in its query, is a message.
@@ -36,14 +37,14 @@ async fn handle(State(engine): State<Arc<Engine>>, request: Request) -> Response
     }
 }
 
-fn open(engine: &Engine) -> Response<Body> {
+fn open(engine: &Arc<Engine>) -> Response<Body> {
     let script = engine.script();
     let session = format!("sse-{}", engine.serial());
     let endpoint = script.http.endpoint.replace("{sid}", &session);
     let (out, frames) = mpsc::channel(64);
     engine.open_stream(Leg { from: session, out });
     let first = Frame::Noise(format!("event: endpoint\ndata: {endpoint}\n"));
-    web::events(vec![first], frames, Some("message"), script.http.crlf)
+    web::events(engine, vec![first], frames, Some("message"))
 }
 
 fn sid(query: &str) -> &str {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::engine::{Engine, Frame, Leg, Params};
+use super::engine::Engine;
+use super::message::{Frame, Leg, Params};
 use super::script::Step;
 
 /// What a modern `requestState` looks like: characters that an escape-and-parse round trip may spoil, then where the call
@@ -56,6 +57,20 @@ pub async fn run(engine: &Engine, method: &str, id: &str, params: &Params<'_>, m
     call.step(&Step::Echo, 0, &script.name).await;
 }
 
+/// Does what the script wants done before `method` is answered as usual; true if that was an answer. A call is no method
+/// here: its steps are those of its tool, prompt or resource.
+pub async fn before(engine: &Engine, method: &str, id: &str, params: &Params<'_>, modern: bool, leg: &Leg) -> bool {
+    let script = engine.script();
+    let name = method.to_owned();
+    let mut call = Call { engine, method, id, name, params, modern, leg, answers: Vec::new() };
+    for step in script.behaviours.get(method).into_iter().flatten() {
+        if call.step(step, 0, &script.name).await {
+            return true;
+        }
+    }
+    false
+}
+
 fn item_name(raw: &str) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Named {
@@ -81,6 +96,7 @@ impl Call<'_> {
                 self.answers.push(answer.map_or("null".into(), |answer| content_of(&answer)));
             }
             Step::Noise(text) => self.leg.send(Frame::Noise(text.clone())).await,
+            Step::Park => self.leg.send(Frame::Park(format!("park-{}", self.engine.serial()))).await,
             Step::Stderr(bytes) => self.leg.send(Frame::Stderr(*bytes)).await,
             _ => {
                 self.end(step, server).await;

@@ -1,7 +1,9 @@
 //! A listener on a loopback port that can be stopped, with every connection, and started again on the same port.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -15,7 +17,8 @@ use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
-use super::engine::Frame;
+use super::engine::Engine;
+use super::message::Frame;
 
 pub struct Web {
     address: SocketAddr,
@@ -79,15 +82,32 @@ pub fn cut() -> Response<Body> {
     response
 }
 
-/// A response that streams these frames as events. `event` names the type of each; the stream ends with the frames.
+/// A response that streams these frames as events. `event` names the type of each; the stream ends with the frames, or
+/// where one says that the rest is to be parked with `engine`.
 pub fn events(
+    engine: &Arc<Engine>,
     first: Vec<Frame>,
     rest: mpsc::Receiver<Frame>,
     event: Option<&'static str>,
-    crlf: bool,
 ) -> Response<Body> {
-    let rest = stream::unfold(rest, |mut rest| async { rest.recv().await.map(|frame| (frame, rest)) });
-    let chunks = stream::iter(first).chain(rest).flat_map(move |frame| stream::iter(chunks(frame, event, crlf)));
+    let crlf = engine.state().script.http.crlf;
+    let start = (engine.clone(), VecDeque::from(first), Some(rest));
+    let frames = stream::unfold(start, |(engine, mut first, rest)| async {
+        let mut rest = rest?;
+        let frame = match first.pop_front() {
+            Some(frame) => frame,
+            None => rest.recv().await?,
+        };
+        let rest = match &frame {
+            Frame::Park(id) => {
+                engine.park(id.clone(), rest);
+                None
+            }
+            _ => Some(rest),
+        };
+        Some((frame, (engine, first, rest)))
+    });
+    let chunks = frames.flat_map(move |frame| stream::iter(chunks(frame, event, crlf)));
     let mut response = Response::new(Body::from_stream(chunks));
     response.headers_mut().insert(header::CONTENT_TYPE, "text/event-stream".parse().unwrap());
     response
@@ -101,6 +121,7 @@ fn chunks(frame: Frame, event: Option<&str>, crlf: bool) -> Vec<io::Result<Bytes
         }
         Frame::Noise(text) => format!("{text}\n"),
         Frame::Endless(bytes) => format!("data: {}", "x".repeat(bytes)),
+        Frame::Park(id) => format!("id: {id}\nretry: 10\ndata:\n\n"),
         Frame::Stderr(_) => return Vec::new(),
         Frame::Die => return vec![Err(io::Error::other("cut by script"))],
     };
