@@ -18,6 +18,7 @@ use crate::protocol::level::Level;
 use crate::protocol::meta::PROGRESS_TOKEN;
 use crate::protocol::method::{notification, question};
 use crate::protocol::object::{Object, ObjectWriter};
+use crate::telemetry::metrics::label::QuestionOutcome;
 use crate::upstream::question::Question;
 use crate::upstream::wire::Observer;
 
@@ -130,27 +131,32 @@ impl Observer for Exchange {
     }
 
     fn ask(&self, question: Question) {
-        let Peer::Legacy(session) = &self.peer else {
-            // A modern client is asked by suspending the call, which is the bridge's work and not built yet.
-            return question.replier.error(code::METHOD_NOT_FOUND, "the client cannot be asked in this way");
+        let refused = match &self.peer {
+            Peer::Legacy(session) => refusal(&session.capabilities, &question),
+            // A modern client is asked by suspending the call; that bridge has its place here.
+            Peer::Modern(_) => Some((code::METHOD_NOT_FOUND, "the client cannot be asked in this way")),
         };
-        if let Some((code, why)) = refusal(&session.capabilities, &question) {
-            return question.replier.error(code, why);
+        if let Some((code, why)) = refused {
+            return match question.fallback {
+                Some(answer) => question.replier.result(&answer),
+                None => question.replier.error(QuestionOutcome::Unsupported, code, why),
+            };
         }
+        let Peer::Legacy(session) = &self.peer else { return };
         let id = question.replier.id().clone();
         if let Some(number) = session.ask(question, &self.outlet) {
             self.questions.lock().unwrap_or_else(PoisonError::into_inner).push((id, number));
         }
     }
 
-    fn withdraw(&self, id: &OwnedId) {
+    fn withdraw(&self, id: &OwnedId, reason: Option<&str>) {
         let number = {
             let mut open = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
             let at = open.iter().position(|(i, _)| i == id);
             at.map(|at| open.swap_remove(at).1)
         };
         if let (Some(number), Peer::Legacy(session)) = (number, &self.peer) {
-            session.withdraw(number, None);
+            session.withdraw(number, reason);
         }
     }
 }

@@ -323,8 +323,8 @@ fn may_repeat(method: Method, error: &CallError) -> bool {
 fn limits(call: &Call<'_, '_>) -> Limits {
     let timeouts = &call.handle.config().timeouts;
     match call.method {
-        Method::ToolsCall => Limits { idle: timeouts.call, max: timeouts.call_max },
+        Method::ToolsCall => Limits { idle: timeouts.call, max: timeouts.call_max, question: timeouts.user_input },
         Method::Complete => Limits::of(timeouts.completion),
-        _ => Limits { idle: timeouts.read, max: timeouts.call_max },
+        _ => Limits { idle: timeouts.read, max: timeouts.call_max, question: timeouts.user_input },
     }
 }

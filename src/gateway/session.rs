@@ -21,6 +21,7 @@ use crate::protocol::level::Level;
 use crate::protocol::method::notification;
 use crate::protocol::object::{ObjectWriter, write_string};
 use crate::protocol::revision::Revision;
+use crate::telemetry::metrics::label::QuestionOutcome;
 use crate::upstream::question::{Question, Replier};
 
 /// Questions that one session may have open at once; more are refused to the upstream. No user fills in more forms than this.
@@ -197,7 +198,7 @@ impl Session {
     pub fn ask(&self, question: Question, outlet: &Outlet) -> Option<u64> {
         let mut state = self.lock();
         if state.questions.len() >= OPEN_QUESTIONS {
-            question.replier.error(code::INTERNAL_ERROR, "too many open questions");
+            question.replier.error(QuestionOutcome::Failed, code::INTERNAL_ERROR, "too many open questions");
             return None;
         }
         state.asked += 1;
@@ -207,7 +208,11 @@ impl Session {
         text.extend_from_slice(question.params.as_bytes());
         text.push(b'}');
         if let Err(Closed) = outlet.send(text.into()) {
-            question.replier.error(code::INTERNAL_ERROR, "the asking request's stream is gone");
+            question.replier.error(
+                QuestionOutcome::Cancelled,
+                code::INTERNAL_ERROR,
+                "the asking request's stream is gone",
+            );
             return None;
         }
         state.questions.insert(number, Open { replier: question.replier, outlet: outlet.clone() });
@@ -224,7 +229,7 @@ impl Session {
         }
     }
 
-    /// Takes a question back: the client is told, the upstream gets `reason` as an error unless it was it that withdrew.
+    /// Takes a question back: the client is told; the upstream gets `reason` as an error, or nothing if it withdrew itself.
     pub fn withdraw(&self, number: u64, reason: Option<&str>) {
         let Some(open) = self.lock().questions.remove(&number) else { return };
         let mut params = Vec::new();
@@ -234,7 +239,10 @@ impl Session {
         let params = String::from_utf8_lossy(&params).into_owned();
         // The client may be gone already; then there is nobody to tell.
         let _ = open.outlet.send(jsonrpc::notification(notification::CANCELLED, &params).into());
-        open.replier.error(code::INTERNAL_ERROR, reason.unwrap_or("withdrawn"));
+        match reason {
+            Some(reason) => open.replier.error(QuestionOutcome::Cancelled, code::INTERNAL_ERROR, reason),
+            None => open.replier.forget(),
+        }
     }
 
     /// Questions waiting for an answer.

@@ -93,6 +93,7 @@ impl Actor {
             config: plan.config.clone(),
             client_info: plan.client_info.clone(),
             notices: Arc::new(Notices::default()),
+            metrics: plan.metrics.clone(),
             client: None,
         };
         let actor = Self {

@@ -33,6 +33,7 @@ use crate::protocol::method::{Method, notification};
 use crate::protocol::object::Object;
 use crate::protocol::opening::{self, ByStatus, Discovered, Hello, Initialized};
 use crate::protocol::revision::Revision;
+use crate::telemetry::metrics::server::ServerMetrics;
 
 /// Probe time-outs that a process which shows no life at all is given before `initialize` is tried as well.
 const LIFELESS_PROBES: u32 = 3;
@@ -50,6 +51,8 @@ pub struct Dialler {
     pub client_info: Arc<str>,
     /// Where notices of the connection go.
     pub notices: Arc<Notices>,
+    /// Its counters.
+    pub metrics: Arc<ServerMetrics>,
     /// HTTP connections of earlier dials.
     pub client: Option<HttpClient>,
 }
@@ -121,7 +124,14 @@ impl Dialler {
     fn wire(&self, link: Link) -> (Arc<Wire>, mpsc::Receiver<Bytes>) {
         let limits = &self.config.limits;
         let limits = WireLimits { message: limits.message, concurrency: limits.concurrency, queue: limits.queue };
-        Wire::new(self.config.name.clone(), limits, link, roots(&self.config), self.notices.clone())
+        Wire::new(
+            self.config.name.clone(),
+            limits,
+            link,
+            roots(&self.config),
+            self.notices.clone(),
+            self.metrics.clone(),
+        )
     }
 
     async fn dial_stdio(&self, known_legacy: bool) -> Result<Live, DialError> {

@@ -25,12 +25,14 @@ pub struct Limits {
     pub idle: Duration,
     /// Altogether.
     pub max: Duration,
+    /// A user's answer to a question; the idle limit rests meanwhile.
+    pub question: Duration,
 }
 
 impl Limits {
     /// One limit for both.
     pub fn of(limit: Duration) -> Self {
-        Self { idle: limit, max: limit }
+        Self { idle: limit, max: limit, question: limit }
     }
 }
 
@@ -99,7 +101,8 @@ impl Leg {
         };
         tokio::pin!(work);
         loop {
-            let due = pulse.idle_until(limits.idle).min(end);
+            let asked = pulse.asked_until(limits.question);
+            let due = pulse.idle_until(limits.idle).min(end).min(asked.unwrap_or(end));
             tokio::select! {
                 biased;
                 answer = &mut work => return answer,
@@ -109,7 +112,9 @@ impl Leg {
             if now >= end {
                 return Err(CallError::Timeout { after: limits.max });
             }
-            if now >= pulse.idle_until(limits.idle) {
+            if asked.is_some_and(|due| now >= due) {
+                wire.expire_questions(&pulse);
+            } else if now >= pulse.idle_until(limits.idle) {
                 return Err(CallError::Timeout { after: limits.idle });
             }
         }

@@ -136,7 +136,7 @@ impl Observer for Ear {
     fn ask(&self, question: Question) {
         question.replier.forget();
     }
-    fn withdraw(&self, _: &OwnedId) {}
+    fn withdraw(&self, _: &OwnedId, _: Option<&str>) {}
     fn acknowledged(&self) {
         self.acknowledged.cancel();
     }

@@ -13,6 +13,8 @@ use tokio::sync::mpsc;
 use super::wire::{Observer, Pulse};
 use crate::protocol::code;
 use crate::protocol::jsonrpc::{self, OwnedId};
+use crate::telemetry::metrics::label::QuestionOutcome;
+use crate::telemetry::metrics::server::ServerMetrics;
 
 /// A question of an upstream.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub struct Question {
     pub method: Box<str>,
     /// JSON text of its parameters, an object.
     pub params: Box<str>,
+    /// What is answered when no downstream can be asked: the configured roots, JSON text of a result.
+    pub fallback: Option<Box<str>>,
     /// The way back.
     pub replier: Replier,
 }
@@ -42,6 +46,17 @@ impl OpenQuestions {
         Some(observer)
     }
 
+    /// Takes out the questions of the leg behind `pulse`: nobody answered them in time.
+    pub(super) fn expire(&self, pulse: &Arc<Pulse>) -> Vec<(OwnedId, Arc<dyn Observer>)> {
+        let mut open = self.lock();
+        let ids: Vec<OwnedId> =
+            open.iter().filter(|(_, (_, p))| Arc::ptr_eq(p, pulse)).map(|(id, _)| id.clone()).collect();
+        let taken = ids.into_iter().filter_map(|id| open.remove(&id).map(|(observer, _)| (id, observer))).collect();
+        drop(open);
+        pulse.questions_over();
+        taken
+    }
+
     pub(super) fn clear(&self) {
         // Taken out first: dropping an observer may drop repliers, which come back here.
         let gone = std::mem::take(&mut *self.lock());
@@ -59,18 +74,37 @@ pub struct Replier {
     id: OwnedId,
     outbox: Option<mpsc::Sender<Bytes>>,
     open: Arc<OpenQuestions>,
+    metrics: Arc<ServerMetrics>,
 }
 
 impl Replier {
     /// For the question `id` of the connection that empties `outbox`.
-    pub(super) fn new(id: OwnedId, outbox: mpsc::Sender<Bytes>, open: Arc<OpenQuestions>) -> Self {
-        Self { id, outbox: Some(outbox), open }
+    pub(super) fn new(
+        id: OwnedId,
+        outbox: mpsc::Sender<Bytes>,
+        open: Arc<OpenQuestions>,
+        metrics: Arc<ServerMetrics>,
+    ) -> Self {
+        Self { id, outbox: Some(outbox), open, metrics }
+    }
+
+    /// Answers a ping, which asks nobody.
+    pub(super) fn pong(mut self) {
+        let mut out = Vec::with_capacity(48);
+        jsonrpc::begin_result(&mut out, self.id.as_raw());
+        out.extend_from_slice(b"{}}");
+        if let Some(outbox) = self.outbox.take()
+            && outbox.try_send(Bytes::from(out)).is_err()
+        {
+            tracing::debug!("a pong was dropped: the connection is gone or stuck");
+        }
     }
 
     /// Answers nothing: a modern peer must not get responses, and one that withdrew its question wants none.
     pub fn forget(mut self) {
         self.outbox = None;
         self.open.done(&self.id);
+        self.metrics.question(QuestionOutcome::Cancelled);
     }
 
     /// The upstream's id of the question: unique among those that are open on its connection.
@@ -84,24 +118,25 @@ impl Replier {
         jsonrpc::begin_result(&mut out, self.id.as_raw());
         out.extend_from_slice(raw.as_bytes());
         out.push(b'}');
-        self.send(out);
+        self.send(out, QuestionOutcome::Answered);
     }
 
-    /// Answers with an error.
-    pub fn error(mut self, code: i64, message: &str) {
+    /// Answers with an error of our own; `why` is for the counters.
+    pub fn error(mut self, why: QuestionOutcome, code: i64, message: &str) {
         let text = jsonrpc::error(Some(self.id.as_raw()), code, message, None);
-        self.send(text);
+        self.send(text, why);
     }
 
     /// Answers with an error object that a downstream wrote; `raw` is its JSON text.
     pub fn raw_error(mut self, raw: &str) {
         let out = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{raw}}}", self.id.as_raw());
-        self.send(out.into_bytes());
+        self.send(out.into_bytes(), QuestionOutcome::Failed);
     }
 
-    fn send(&mut self, text: Vec<u8>) {
+    fn send(&mut self, text: Vec<u8>, outcome: QuestionOutcome) {
         let Some(outbox) = self.outbox.take() else { return };
         self.open.done(&self.id);
+        self.metrics.question(outcome);
         if outbox.try_send(Bytes::from(text)).is_err() {
             tracing::debug!("an answer to an upstream's question was dropped: its connection is gone or stuck");
         }
@@ -112,7 +147,7 @@ impl Drop for Replier {
     fn drop(&mut self) {
         if self.outbox.is_some() {
             let text = jsonrpc::error(Some(self.id.as_raw()), code::INTERNAL_ERROR, "nobody could be asked", None);
-            self.send(text);
+            self.send(text, QuestionOutcome::Cancelled);
         }
     }
 }
@@ -124,7 +159,8 @@ mod tests {
 
     fn question() -> (Replier, mpsc::Receiver<Bytes>) {
         let (tx, rx) = mpsc::channel(4);
-        (Replier::new(Id::parse("\"q\"").unwrap().into(), tx, Arc::default()), rx)
+        let metrics = crate::telemetry::metrics::Metrics::new().unwrap().server("x");
+        (Replier::new(Id::parse("\"q\"").unwrap().into(), tx, Arc::default(), metrics), rx)
     }
 
     #[test]

@@ -26,6 +26,8 @@ use crate::protocol::meta;
 use crate::protocol::method::{notification, question};
 use crate::protocol::object::{Object, ObjectWriter};
 use crate::protocol::revision::{Era, Revision};
+use crate::telemetry::metrics::label::{LineSource, QuestionOutcome};
+use crate::telemetry::metrics::server::ServerMetrics;
 
 /// Messages that may wait for a transport to write them. As many as the default queue of requests.
 pub(super) const OUTBOX_MESSAGES: usize = 1024;
@@ -43,8 +45,8 @@ pub trait Observer: Send + Sync + std::fmt::Debug {
     fn log(&self, params: &Object<'_>);
     /// A legacy upstream asks something because of this leg.
     fn ask(&self, question: Question);
-    /// The upstream takes its question back.
-    fn withdraw(&self, id: &OwnedId);
+    /// A question of this leg is over without an answer: the upstream took it back (`None`), or we give up and say why.
+    fn withdraw(&self, id: &OwnedId, reason: Option<&str>);
     /// `notifications/subscriptions/acknowledged` for this leg.
     fn acknowledged(&self) {}
 }
@@ -60,29 +62,50 @@ impl Observer for Unobserved {
     fn progress(&self, _: &Object<'_>) {}
     fn log(&self, _: &Object<'_>) {}
     fn ask(&self, question: Question) {
-        question.replier.error(code::INTERNAL_ERROR, "nobody can be asked during this request");
+        let why = "nobody can be asked during this request";
+        question.replier.error(QuestionOutcome::Unattributed, code::INTERNAL_ERROR, why);
     }
-    fn withdraw(&self, _: &OwnedId) {}
+    fn withdraw(&self, _: &OwnedId, _: Option<&str>) {}
 }
 
-/// When a leg was last heard of, for its idle limit.
+/// When a leg was last heard of, for its idle limit, and since when its user has been thinking.
 #[derive(Debug)]
 pub(super) struct Pulse {
     epoch: Instant,
     last_ms: AtomicU64,
     questions: AtomicUsize,
+    asked_ms: AtomicU64,
 }
 
 impl Pulse {
     fn new(epoch: Instant) -> Self {
-        let pulse = Self { epoch, last_ms: AtomicU64::new(0), questions: AtomicUsize::new(0) };
+        let pulse =
+            Self { epoch, last_ms: AtomicU64::new(0), questions: AtomicUsize::new(0), asked_ms: AtomicU64::new(0) };
         pulse.beat();
         pulse
     }
 
     /// A question of the upstream opened: the user is thinking now.
     pub(super) fn question_opened(&self) {
-        self.questions.fetch_add(1, Ordering::Relaxed);
+        if self.questions.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.asked_ms.store(self.now_ms(), Ordering::Relaxed);
+        }
+    }
+
+    /// None is open any more.
+    pub(super) fn questions_over(&self) {
+        self.questions.store(0, Ordering::Relaxed);
+        self.beat();
+    }
+
+    /// When the first open question has waited for `limit`.
+    pub(super) fn asked_until(&self, limit: Duration) -> Option<Instant> {
+        let open = self.questions.load(Ordering::Relaxed) > 0;
+        open.then(|| self.epoch + Duration::from_millis(self.asked_ms.load(Ordering::Relaxed)) + limit)
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// It is settled: the upstream's clock runs again.
@@ -92,8 +115,7 @@ impl Pulse {
     }
 
     fn beat(&self) {
-        let ms = u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.last_ms.store(ms, Ordering::Relaxed);
+        self.last_ms.store(self.now_ms(), Ordering::Relaxed);
     }
 
     /// When silence becomes a time-out. While a question is open the user is thinking, not the upstream.
@@ -132,6 +154,7 @@ pub struct Wire {
     pub(super) permits: Semaphore,
     pub(super) queued: AtomicUsize,
     pub(super) notices: Arc<Notices>,
+    metrics: Arc<ServerMetrics>,
     revision: OnceLock<Revision>,
     roots: Option<Box<str>>,
     epoch: Instant,
@@ -140,7 +163,6 @@ pub struct Wire {
     outbox: mpsc::Sender<Bytes>,
     closed: CancellationToken,
     noise: AtomicUsize,
-    noise_total: AtomicU64,
 }
 
 impl Wire {
@@ -152,6 +174,7 @@ impl Wire {
         link: Link,
         roots: Option<Box<str>>,
         notices: Arc<Notices>,
+        metrics: Arc<ServerMetrics>,
     ) -> (Arc<Self>, mpsc::Receiver<Bytes>) {
         let (outbox, taken) = mpsc::channel(OUTBOX_MESSAGES);
         let wire = Self {
@@ -161,6 +184,7 @@ impl Wire {
             permits: Semaphore::new(limits.concurrency),
             queued: AtomicUsize::new(0),
             notices,
+            metrics,
             revision: OnceLock::new(),
             roots,
             epoch: Instant::now(),
@@ -169,7 +193,6 @@ impl Wire {
             outbox,
             closed: CancellationToken::new(),
             noise: AtomicUsize::new(0),
-            noise_total: AtomicU64::new(0),
         };
         (Arc::new(wire), taken)
     }
@@ -192,11 +215,6 @@ impl Wire {
     /// Legs in flight.
     pub fn in_flight(&self) -> usize {
         self.ledger().len()
-    }
-
-    /// Messages on this connection that were not valid.
-    pub fn noise(&self) -> u64 {
-        self.noise_total.load(Ordering::Relaxed)
     }
 
     /// Ends the connection: every leg in flight fails at once.
@@ -295,7 +313,7 @@ impl Wire {
 
     /// A line or event that is no message: skipped and counted (bug report kind "stdout noise"); too many in a row end the connection.
     pub(super) fn note_noise(&self) {
-        self.noise_total.fetch_add(1, Ordering::Relaxed);
+        self.metrics.lines_dropped(LineSource::Noise, 1);
         let in_a_row = self.noise.fetch_add(1, Ordering::Relaxed) + 1;
         if in_a_row == 1 {
             warn!(server = %self.server, "the server sent something that is not a message; skipped");
@@ -309,6 +327,7 @@ impl Wire {
     /// A message over the limit was skipped. With one request in flight it was that one's answer; with several nobody can
     /// tell, and ending the connection is better than leaving one of them waiting.
     pub(super) fn too_large(&self) {
+        self.metrics.lines_dropped(LineSource::TooLong, 1);
         let only = {
             let mut ledger = self.ledger();
             match ledger.only() {
@@ -377,16 +396,21 @@ impl Wire {
     }
 
     fn asked(&self, request: &Request<'_>, stream: Option<u64>) {
-        let replier = Replier::new(request.id.into(), self.outbox.clone(), self.questions.clone());
+        let replier =
+            Replier::new(request.id.into(), self.outbox.clone(), self.questions.clone(), self.metrics.clone());
         if self.revision().is_some_and(|r| r.era() == Era::Modern) {
             warn!(server = %self.server, method = %request.method, "a modern server sent a request, which it must not; ignored");
             replier.forget();
             return;
         }
         match request.method.as_ref() {
-            "ping" => replier.result("{}"),
+            "ping" => replier.pong(),
             question::ELICITATION | question::SAMPLING | question::ROOTS => self.carry(request, stream, replier),
-            _ => replier.error(code::METHOD_NOT_FOUND, "this client does not serve the method"),
+            _ => replier.error(
+                QuestionOutcome::Unsupported,
+                code::METHOD_NOT_FOUND,
+                "this client does not serve the method",
+            ),
         }
     }
 
@@ -395,32 +419,46 @@ impl Wire {
             Some(id) => Attribution::Leg(id),
             None => self.ledger().attribute(),
         };
+        let fallback = self.roots.clone().filter(|_| request.method == question::ROOTS);
         let leg = match whose {
             Attribution::Leg(id) => self.ledger().get(id).map(|w| (w.observer.clone(), w.pulse.clone())),
             _ => None,
         };
-        match (leg, &self.roots) {
-            (None, Some(roots)) if request.method == question::ROOTS => replier.result(roots),
+        match (leg, fallback) {
+            (None, Some(roots)) => replier.result(&roots),
             (None, _) if whose == Attribution::Ambiguous => {
                 warn!(server = %self.server, method = %request.method, "refused a question: several callers could have caused it");
                 replier.error(
+                    QuestionOutcome::Unattributed,
                     code::INTERNAL_ERROR,
                     "several callers are using this connection; it is not certain who is asked",
                 );
             }
-            (None, _) => replier.error(code::INTERNAL_ERROR, "no request is running that this question belongs to"),
-            (Some((observer, pulse)), _) => {
+            (None, _) => replier.error(
+                QuestionOutcome::Unattributed,
+                code::INTERNAL_ERROR,
+                "no request is running that this question belongs to",
+            ),
+            (Some((observer, pulse)), fallback) => {
                 self.questions.opened(replier.id().clone(), observer.clone(), pulse);
                 let params = text_of(&request.params);
-                observer.ask(Question { method: request.method.as_ref().into(), params, replier });
+                observer.ask(Question { method: request.method.as_ref().into(), params, fallback, replier });
             }
+        }
+    }
+
+    /// Nobody answered the questions of a leg in time: they are taken back on both sides.
+    pub(super) fn expire_questions(&self, pulse: &Arc<Pulse>) {
+        for (id, observer) in self.questions.expire(pulse) {
+            warn!(server = %self.server, "a question of the server was not answered in time");
+            observer.withdraw(&id, Some("nobody answered in time"));
         }
     }
 
     fn withdrawn(&self, params: &Object<'_>) {
         let Some(id) = params.get("requestId").and_then(Id::parse).map(OwnedId::from) else { return };
         if let Some(observer) = self.questions.done(&id) {
-            observer.withdraw(&id);
+            observer.withdraw(&id, None);
         }
     }
 

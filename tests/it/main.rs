@@ -2,4 +2,5 @@
 
 mod official_client;
 mod scripted_upstream;
+mod smoke;
 mod support;
