@@ -1,17 +1,38 @@
 //! Builds every part in floor order, puts the edges in front, runs, and takes all of it down again in order.
 //!
-//! The only file that sees all floors. `cli` calls [`serve`] and [`stdio`].
+//! The only file that sees all floors. `cli` calls [`serve`] and [`stdio`]; tests start a [`Running`] themselves.
 
 pub mod core;
 pub mod facts;
 
 use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
-/// Why the gateway did not start.
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use self::core::Core;
+use crate::admin::{self, Facts};
+use crate::catalog::Endpoint;
+use crate::config::{Config, Loaded};
+use crate::downstream::serve::{bind, serve as serve_on};
+use crate::downstream::session::Sessions;
+use crate::downstream::settings::{ConnectionLimits, SessionLimits, Settings, StdioSettings};
+use crate::downstream::{self};
+use crate::shutdown;
+
+/// Beyond the grace period of calls, for upstreams to leave: each child has its own two waits inside of it.
+const LEAVE_GRACE: Duration = Duration::from_secs(15);
+
+/// Why the gateway did not start, or not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// An address cannot be listened on.
-    #[error("cannot listen on {address} ({key}): {reason}")]
+    #[error("cannot listen on {address} ({key}): {reason}; give another address, or port 0 for a free one")]
     Bind {
         /// The configuration key.
         key: &'static str,
@@ -30,7 +51,159 @@ pub enum StartError {
         /// The address.
         address: SocketAddr,
     },
+    /// Signals cannot be heard, or standard input or output is broken.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
     /// Something that should not happen.
     #[error("the gateway could not start: {0}")]
     Internal(String),
+}
+
+/// What flags say beside the configuration.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Listen beyond loopback without authentication.
+    pub insecure_no_auth: bool,
+}
+
+/// A gateway that serves.
+#[derive(Debug)]
+pub struct Running {
+    /// Where MCP is served.
+    pub mcp: SocketAddr,
+    /// Where the admin pages are.
+    pub admin: SocketAddr,
+    core: Core,
+    sessions: Sessions,
+    stop_mcp: CancellationToken,
+    stop_admin: CancellationToken,
+    mcp_tasks: JoinSet<()>,
+    admin_tasks: JoinSet<()>,
+    grace: Duration,
+}
+
+impl Running {
+    /// Binds both listeners, starts everything, and serves.
+    ///
+    /// # Errors
+    /// [`StartError`]; nothing is left running.
+    pub async fn start(config: Config, options: Options) -> Result<Self, StartError> {
+        if let Some(exposed) = config.is_exposed().filter(|_| !options.insecure_no_auth) {
+            return Err(StartError::Exposed { key: exposed.key, address: exposed.address });
+        }
+        let (mcp_listener, mcp) = bound("listen", config.listen).await?;
+        let (admin_listener, admin) = bound("admin.listen", config.admin.listen).await?;
+        let config = Arc::new(config);
+        let core = Core::start(config.clone()).await?;
+        let limits = ConnectionLimits { grace: config.shutdown_grace, ..ConnectionLimits::default() };
+        let sessions = Sessions::new(SessionLimits {
+            idle: config.sessions.idle,
+            absolute: config.sessions.absolute,
+            most: config.sessions.max,
+        });
+        let (stop_mcp, stop_admin) = (CancellationToken::new(), CancellationToken::new());
+        let (mut mcp_tasks, mut admin_tasks) = (JoinSet::new(), JoinSet::new());
+        let router = downstream::router(core.gateway.clone(), settings(&config), sessions.clone());
+        mcp_tasks.spawn(serve_on(mcp_listener, router, stop_mcp.clone(), limits));
+        let (sweeping, until) = (sessions.clone(), stop_mcp.clone());
+        mcp_tasks.spawn(async move { sweeping.sweep_until(until).await });
+        let facts: Arc<dyn Facts> = core.facts.clone();
+        let pages = admin::router(facts, &config.allowed_hosts);
+        admin_tasks.spawn(serve_on(admin_listener, pages, stop_admin.clone(), limits));
+        let grace = config.shutdown_grace;
+        Ok(Self { mcp, admin, core, sessions, stop_mcp, stop_admin, mcp_tasks, admin_tasks, grace })
+    }
+
+    /// Drains: readiness falls, listen streams end, nothing new is taken; calls in flight finish within the grace period;
+    /// then upstreams are closed, and the admin pages last.
+    pub async fn stop(mut self) {
+        self.core.drain();
+        self.sessions.drain();
+        self.stop_mcp.cancel();
+        while self.mcp_tasks.join_next().await.is_some() {}
+        self.sessions.close(self.grace).await;
+        self.core.stop(LEAVE_GRACE).await;
+        self.stop_admin.cancel();
+        while self.admin_tasks.join_next().await.is_some() {}
+    }
+}
+
+async fn bound(key: &'static str, address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    bind(address).await.map_err(|reason| StartError::Bind { key, address, reason })
+}
+
+fn settings(config: &Config) -> Settings {
+    Settings {
+        body_limit: config.limits.body,
+        header_limit: config.limits.headers,
+        batch_limit: config.limits.batch,
+        allowed_hosts: config.allowed_hosts.clone(),
+        allowed_origins: config.allowed_origins.clone(),
+        ..Settings::default()
+    }
+}
+
+/// Serves until a signal, then drains. `say` shows the few lines that tell where everything is.
+///
+/// # Errors
+/// [`StartError`].
+pub async fn serve(loaded: Loaded, options: Options, say: impl FnOnce(&str)) -> Result<(), StartError> {
+    let source = loaded.source.clone();
+    let names: Vec<String> = loaded.config.servers.iter().map(|s| s.name.to_string()).collect();
+    let mut signals = shutdown::Signals::new()?;
+    let running = Running::start(loaded.config, options).await?;
+    say(&banner(&running, source.as_deref(), &names));
+    signals.next().await;
+    info!("shutting down; a second signal ends at once");
+    tokio::select! {
+        () = running.stop() => {}
+        () = signals.next() => info!("ended at once"),
+    }
+    Ok(())
+}
+
+fn banner(running: &Running, source: Option<&Path>, names: &[String]) -> String {
+    let config = match source {
+        Some(file) => file.display().to_string(),
+        None => "none found: serving the built-in demo servers".to_owned(),
+    };
+    let (mcp, admin, version) = (running.mcp, running.admin, env!("CARGO_PKG_VERSION"));
+    format!(
+        "manifold {version}\n  endpoint  http://{mcp}/mcp\n  admin     http://{admin}/\n  config    {config}\n  servers   {}\n",
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    )
+}
+
+/// The same gateway over standard input and output, until the input ends.
+///
+/// # Errors
+/// [`StartError`].
+pub async fn stdio(loaded: Loaded) -> Result<(), StartError> {
+    let core = Core::start(Arc::new(loaded.config.clone())).await?;
+    let settings = StdioSettings {
+        line_limit: loaded.config.limits.body,
+        batch_limit: loaded.config.limits.batch,
+        ..StdioSettings::default()
+    };
+    let mut signals = shutdown::Signals::new()?;
+    let cancel = CancellationToken::new();
+    let talking = downstream::stdio::run(
+        core.gateway.clone(),
+        Endpoint::Merged,
+        tokio::io::stdin(),
+        tokio::io::stdout(),
+        settings,
+        cancel.clone(),
+    );
+    tokio::pin!(talking);
+    let ended = tokio::select! {
+        ended = &mut talking => ended,
+        () = signals.next() => {
+            cancel.cancel();
+            talking.await
+        }
+    };
+    core.drain();
+    core.stop(LEAVE_GRACE).await;
+    Ok(ended?)
 }

@@ -2,5 +2,4 @@
 
 mod official_client;
 mod scripted_upstream;
-mod smoke;
 mod support;

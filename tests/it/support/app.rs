@@ -1,0 +1,83 @@
+//! The gateway of a scenario: the whole app in this process, on free loopback ports.
+
+use std::time::Duration;
+
+use mcp_manifold::app::{Options, Running};
+use mcp_manifold::config::{self, Config};
+use serde_json::{Map, Value, json};
+
+use super::upstream::Upstream;
+
+/// Longest wait of a scenario for something that must happen.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running gateway; stop it with [`Gateway::stop`] to see that it leaves nothing behind.
+pub struct Gateway {
+    running: Running,
+}
+
+impl Gateway {
+    /// Over these upstreams, named so, with defaults for everything else.
+    pub async fn over(servers: &[(&str, &Upstream)]) -> Self {
+        let servers: Map<String, Value> = servers.iter().map(|(n, u)| ((*n).to_owned(), u.config())).collect();
+        Self::with(json!({ "mcpServers": servers })).await
+    }
+
+    /// Of this configuration; its listeners take free ports.
+    pub async fn with(config: Value) -> Self {
+        let running = Running::start(Self::config(config), Options::default()).await.expect("the gateway starts");
+        Self { running }
+    }
+
+    fn config(mut config: Value) -> Config {
+        let top = config.as_object_mut().expect("a configuration is an object");
+        top.entry("listen").or_insert(json!("127.0.0.1:0"));
+        top.entry("admin").or_insert(json!({ "listen": "127.0.0.1:0" }));
+        // One second between restarts is for operators; scenarios have less time.
+        top.entry("restart").or_insert(json!({ "backoffMin": "20ms", "backoffMax": "100ms" }));
+        let text = config.to_string();
+        let file = std::path::Path::new("scenario.json");
+        match config::parse(file, text.as_bytes(), std::iter::empty(), &config::System) {
+            Ok(loaded) => loaded.config,
+            Err(problems) => panic!("{}", config::render(&problems, false)),
+        }
+    }
+
+    /// The merged endpoint.
+    pub fn url(&self) -> String {
+        format!("http://{}/mcp", self.running.mcp)
+    }
+
+    /// One server's own endpoint.
+    pub fn url_of(&self, server: &str) -> String {
+        format!("{}/{server}", self.url())
+    }
+
+    /// A page of the admin listener.
+    pub fn admin(&self, path: &str) -> String {
+        format!("http://{}{path}", self.running.admin)
+    }
+
+    /// Waits, bounded, until `/api/servers` shows every server in `state`.
+    pub async fn wait_state(&self, server: &str, state: &str) {
+        let url = self.admin("/api/servers");
+        let waiting = async {
+            loop {
+                let servers = super::client::get_json(&url).await;
+                let found = servers.as_array().and_then(|all| all.iter().find(|s| s["name"] == server).cloned());
+                if found.is_some_and(|s| s["state"] == state) {
+                    return;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        let ended = tokio::time::timeout(PATIENCE, waiting).await;
+        assert!(ended.is_ok(), "{server} did not become {state}");
+    }
+
+    /// Drains and ends it.
+    pub async fn stop(self) {
+        let ended = tokio::time::timeout(PATIENCE, self.running.stop()).await;
+        assert!(ended.is_ok(), "the gateway did not stop");
+    }
+}
