@@ -1,7 +1,7 @@
 //! The catalog: what each upstream offers, and the merged offer of all.
 //!
 //! An upstream's actor turns the lists that it read ([`Offer`]) into a [`Contribution`] and gives it to the [`Keeper`], the
-//! one task here. The keeper merges ([`merge`]) and publishes an immutable, numbered [`Snapshot`]; `gateway` looks names and
+//! one task here. The keeper merges ([`merge()`]) and publishes an immutable, numbered [`Snapshot`]; `gateway` looks names and
 //! URIs up in it and answers lists from it, `admin` shows it. The catalog knows no upstream: a [`Source`] tells it all
 //! that names depend on. Only the keeper knows tokio; everything else is values in, values out.
 //!

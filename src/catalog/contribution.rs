@@ -216,3 +216,6 @@ fn digest(source: &Source, entries: &[Entry], binding_headers: bool) -> [u8; 32]
     }
     hash.finalize().into()
 }
+
+#[cfg(test)]
+mod tests;

@@ -109,3 +109,51 @@ fn same(a: Option<&Arc<Contribution>>, b: Option<&Arc<Contribution>>, kind: Kind
         (None, None) => true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::super::{Part, Source, Standing, merge};
+    use super::*;
+    use crate::name::ServerName;
+
+    const TOOLS: Changed = Changed::only(Kind::Tools);
+
+    fn base() -> Vec<Part> {
+        vec![tools(source("a", 0), &["1"]), tools(source("b", 1), &["2"])]
+    }
+
+    fn changed(change: impl FnOnce(&mut Vec<Part>)) -> [Changed; 3] {
+        let mut parts = base();
+        let old = merge(parts.clone(), 1);
+        change(&mut parts);
+        let new = merge(parts, 2);
+        let server = |key| Endpoint::Server(ServerName::new(key));
+        [Endpoint::Merged, server("a"), server("b")].map(|endpoint| diff(&old, &new, &endpoint))
+    }
+
+    #[test]
+    fn what_differs_is_told_by_endpoint_and_list() {
+        const NONE: Changed = Changed::NONE;
+        assert_eq!(changed(|_| ()), [NONE; 3]);
+        assert_eq!(changed(|p| p[1] = tools(source("b", 1), &["2"])), [NONE; 3], "equal lists, read again");
+        assert_eq!(changed(|p| p[1] = tools(source("b", 1), &["2", "3"])), [TOOLS, NONE, TOOLS]);
+        assert_eq!(changed(|p| p[1].standing = Standing::Stale), [NONE; 3]);
+        assert_eq!(changed(|p| drop(p.remove(0))), [TOOLS, TOOLS, NONE]);
+        assert_eq!(changed(|p| p.push(tools(source("c", 2), &[]))), [NONE; 3], "a server with nothing to list");
+        let template = r#"{"name":"t","uriTemplate":"t:{x}"}"#;
+        let resources = Changed::only(Kind::Resources);
+        let more = || part(source("c", 2), &[(Kind::Templates, &[template])]);
+        assert_eq!(changed(|p| p.push(more())), [resources, NONE, NONE]);
+        let moved = |order| Arc::new(Source { order, ..source("a", 0) });
+        assert_eq!(changed(|p| p[0].source = moved(9)), [TOOLS, NONE, NONE], "another order");
+    }
+
+    #[test]
+    fn sets_of_lists_add_and_subtract() {
+        let all = TOOLS | Changed::only(Kind::Prompts) | Changed::only(Kind::Templates);
+        assert_eq!(all, Changed::ALL);
+        assert!(!all.without(Changed::ALL).any());
+        assert_eq!(TOOLS.without(Changed::only(Kind::Prompts)), TOOLS);
+    }
+}

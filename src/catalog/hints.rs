@@ -61,3 +61,82 @@ fn left(era: Era, said: Said, now: Instant) -> Duration {
         _ => Duration::ZERO,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::testing::*;
+    use super::super::{Contribution, List, Offer, Shape, merge};
+    use super::*;
+
+    struct Said {
+        era: Era,
+        standing: Standing,
+        age_ms: Option<u64>,
+        ttl_ms: Option<u64>,
+        public: bool,
+        pushes: bool,
+    }
+
+    const MODERN: Said = Said {
+        era: Era::Modern,
+        standing: Standing::Fresh,
+        age_ms: Some(1_000),
+        ttl_ms: Some(10_000),
+        public: true,
+        pushes: true,
+    };
+    const LEGACY: Said = Said { era: Era::Legacy, ttl_ms: None, ..MODERN };
+
+    fn hints(said: &[Said]) -> Hints {
+        let now = tokio::time::Instant::now().into_std() + Duration::from_secs(3_600);
+        let parts = said.iter().enumerate().map(|(order, said)| {
+            let mut offer = Offer::new(said.era, true);
+            let read_at = said.age_ms.map(|age| now - Duration::from_millis(age));
+            let list = List {
+                items: vec![tool("t").into()],
+                read_at,
+                ttl_ms: said.ttl_ms,
+                public: said.public,
+                pushes_list_changed: said.pushes,
+            };
+            offer.set(Kind::Tools, list);
+            let source = Arc::new(source(&format!("s{order}"), order));
+            let contribution = Arc::new(Contribution::new(source.clone(), offer).0);
+            Part { source, contribution, standing: said.standing }
+        });
+        merge(parts.collect(), 1).merged().hints(Kind::Tools, now)
+    }
+
+    #[test]
+    fn a_list_is_as_fresh_as_its_oldest_part_and_as_private_as_its_most_private() {
+        for (said, ttl_ms, public) in [
+            (vec![], 60_000, false),
+            (vec![MODERN], 9_000, true),
+            (vec![MODERN, Said { age_ms: Some(2_000), ..MODERN }], 8_000, true),
+            (vec![MODERN, Said { public: false, ..MODERN }], 9_000, false),
+            (vec![Said { ttl_ms: Some(u64::MAX), ..MODERN }], 300_000, true),
+            (vec![Said { age_ms: Some(20_000), ..MODERN }], 0, true),
+            (vec![Said { age_ms: None, ..MODERN }], 0, true),
+            (vec![Said { ttl_ms: None, ..MODERN }], 0, true),
+            (vec![LEGACY], 60_000, false),
+            (vec![MODERN, LEGACY], 9_000, false),
+            (vec![Said { pushes: false, ttl_ms: Some(30_000), ..LEGACY }], 29_000, false),
+            (vec![Said { pushes: false, ..LEGACY }], 60_000, false),
+            (vec![MODERN, Said { standing: Standing::Stale, ..MODERN }], 0, true),
+            (vec![Said { standing: Standing::Expected, ..MODERN }], 0, true),
+        ] {
+            assert_eq!(hints(&said), Hints { ttl_ms, public });
+        }
+    }
+
+    #[test]
+    fn a_server_without_the_list_has_no_say() {
+        let now = tokio::time::Instant::now().into_std();
+        let snapshot = merge(vec![part(source("a", 0), &[(Kind::Prompts, &[])])], 1);
+        assert_eq!(snapshot.merged().hints(Kind::Tools, now).ttl_ms, 60_000);
+        assert_eq!(snapshot.merged().hints(Kind::Prompts, now).ttl_ms, 0);
+        assert_eq!(text(snapshot.merged(), Kind::Tools, Shape::Modern), r#""tools":[]"#);
+    }
+}

@@ -206,7 +206,9 @@ impl Keeper {
         let mut guards = Vec::new();
         for Message { server, update, guard } in batch {
             guards.extend(guard);
-            if self.parts.apply(&server, update) && !touched.contains(&server) {
+            if !self.parts.apply(&server, update) {
+                tracing::debug!(%server, "an update of the catalog changes nothing");
+            } else if !touched.contains(&server) {
                 touched.push(server);
             }
         }

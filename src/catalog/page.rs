@@ -128,8 +128,9 @@ impl<'s> View<'s> {
     fn digest(self, kind: Kind, shape: Shape) -> [u8; DIGEST_LEN] {
         let mut hash = Sha256::new();
         hash.update([kind as u8, shape as u8, u8::from(self.only.is_some())]);
-        for slot in self.slots() {
-            hash.update(slot.part.contribution.digest(kind));
+        let shown = self.slots().iter().map(|s| &s.part.contribution).filter(|c| !c.entries(kind).is_empty());
+        for contribution in shown {
+            hash.update(contribution.digest(kind));
         }
         if self.only.is_none() && !self.snapshot.index(kind).hidden.is_empty() {
             for conflict in self.snapshot.conflicts().iter().filter(|c| c.kind == kind) {
@@ -153,3 +154,6 @@ fn visible_runs(hidden: impl Iterator<Item = bool>) -> SmallVec<[Range<usize>; 4
     }
     runs
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,18 +16,17 @@ use crate::protocol::object::{Object, ObjectWriter, is_object, write_string};
 
 /// Members whose absence means something and whose `null` means nothing: strict peers refuse the null (bug report kind
 /// "null where absent is meant"). Unknown members keep theirs.
-const OPTIONAL: [&str; 10] = [
-    "title",
-    "description",
-    "annotations",
-    "outputSchema",
-    "icons",
-    "_meta",
-    "execution",
-    "arguments",
-    "mimeType",
-    "size",
-];
+fn is_optional(kind: Kind, key: &str) -> bool {
+    match key {
+        "title" | "description" | "icons" | "_meta" => true,
+        "annotations" => kind != Kind::Prompts,
+        "outputSchema" | "execution" => kind == Kind::Tools,
+        "arguments" => kind == Kind::Prompts,
+        "mimeType" => matches!(kind, Kind::Resources | Kind::Templates),
+        "size" => kind == Kind::Resources,
+        _ => false,
+    }
+}
 
 /// The same, inside `annotations`, and inside each element of `icons` and of a prompt's `arguments`.
 const OPTIONAL_INSIDE: [&str; 13] = [
@@ -94,7 +93,7 @@ pub(super) fn has_object_root(schema: &str) -> bool {
 }
 
 fn is_dropped(kind: Kind, key: &str, value: &str, shape: Shape) -> bool {
-    if value == "null" && OPTIONAL.contains(&key) {
+    if value == "null" && is_optional(kind, key) {
         return true;
     }
     kind == Kind::Tools
@@ -108,7 +107,7 @@ fn is_dropped(kind: Kind, key: &str, value: &str, shape: Shape) -> bool {
 
 fn edited<'v>(kind: Kind, key: &str, value: &'v str, dress: Dress<'_>) -> Cow<'v, str> {
     let new = match (key, dress.shape) {
-        ("annotations" | "icons" | "arguments", _) => without_nulls(value),
+        ("annotations" | "icons" | "arguments", _) if is_optional(kind, key) => without_nulls(value),
         ("_meta", _) => dress.merged.and_then(|source| {
             let map = source.uri_map();
             links::rewrite_member("_meta", value, &|uri| map.expose(uri))

@@ -255,3 +255,6 @@ fn listed<'a>(slot: &'a Slot, entry: &'a Entry) -> Route<'a> {
 fn route_of<'a>(slot: &'a Slot, entry: Option<&'a Entry>) -> Route<'a> {
     Route { source: &slot.part.source, standing: slot.part.standing, original: Cow::Borrowed(""), entry }
 }
+
+#[cfg(test)]
+mod tests;

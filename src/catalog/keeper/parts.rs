@@ -51,7 +51,6 @@ impl Parts {
     /// An actor that is about to end may still publish: what it offers counts only while its server is configured as it was.
     fn offer(&mut self, server: &ServerName, contribution: Arc<Contribution>) -> bool {
         let Some(part) = self.0.get_mut(server).filter(|p| p.source.names_like(contribution.source())) else {
-            tracing::debug!(%server, "an offer of a server that is no longer configured like this is ignored");
             return false;
         };
         part.contribution = contribution;
