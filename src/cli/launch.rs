@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::output::complain;
 use super::{CheckArgs, ConfigArgs, DemoArgs, Exit, Failure, LogArgs, ServeArgs, StdioArgs};
+use crate::app;
 use crate::config::{self, Config, Found, Loaded, LogFormat, Problem};
 use crate::telemetry::logging::{self, Format};
 
@@ -17,20 +18,22 @@ pub(super) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
     config.listen = args.listen.unwrap_or(config.listen);
     config.admin.listen = args.admin_listen.unwrap_or(config.admin.listen);
     begin(&loaded, &args.log)?;
-    // WIRE(app): return app::serve(loaded, app::Options { insecure_no_auth: args.insecure_no_auth }).await as Exit/Failure.
-    Err(not_yet())
+    let options = app::Options { insecure_no_auth: args.insecure_no_auth };
+    app::serve(loaded, options, announce).await.map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
+    Ok(Exit::Ok)
 }
 
 /// `stdio`: until the input ends.
 pub(super) async fn stdio(args: StdioArgs) -> Result<Exit, Failure> {
     let loaded = load(&args.config)?;
     begin(&loaded, &args.log)?;
-    // WIRE(app): return app::stdio(loaded).await as Exit/Failure.
-    Err(not_yet())
+    app::stdio(loaded).await.map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
+    Ok(Exit::Ok)
 }
 
-fn not_yet() -> Failure {
-    Failure::new(Exit::Failed, "the gateway itself is not part of this build")
+/// The start-up lines; standard error, because the log is there too. Without one there is nobody to tell.
+fn announce(lines: &str) {
+    let _ = io::stderr().write_all(lines.as_bytes());
 }
 
 /// `check`: every problem at once.

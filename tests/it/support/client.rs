@@ -116,7 +116,8 @@ impl Client {
             None => format!("\"_meta\":{},", self.with_meta(json!({}))["_meta"]),
         };
         let inner = params.trim().strip_prefix('{').expect("an object");
-        let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{meta}{inner}}}"#).replace(",}", "}");
+        let text =
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{meta}{inner}}}"#).replace(",}", "}");
         let parsed: Value = serde_json::from_str(&text).expect("valid params");
         self.send(Method::POST, self.headers(method, &parsed), text).await
     }
