@@ -14,6 +14,7 @@ pub mod stdio;
 mod converse;
 mod endpoint;
 mod legacy;
+mod record;
 mod reply;
 mod stall;
 mod stream;

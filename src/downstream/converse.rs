@@ -12,7 +12,8 @@ use bytes::Bytes;
 use super::endpoint::Edge;
 use super::guard::{self, Accepts};
 use super::legacy::Conversation;
-use super::pending::{Answer, Standing, Ticket};
+use super::pending::{Answer, Ticket};
+use super::record::Standing;
 use super::session::{NotAdmitted, Visit};
 use crate::catalog::Endpoint;
 use crate::gateway::outlet::Outlet;
@@ -70,7 +71,7 @@ impl Posted {
     /// Dropped when the peer disconnects, which is how a modern client cancels.
     async fn modern(&self, call: ModernCall, request: &Request<'_>) -> Answer {
         let ModernCall { method, capabilities, log_level } = call;
-        self.stand(Era::Modern, method);
+        self.stand(Era::Modern, method.as_str());
         if method == Method::Listen && !self.accepts.stream {
             let refusal = guard::not_acceptable("a subscription needs text/event-stream in Accept");
             return refused(refusal, Some(request.id.as_raw()));
@@ -85,7 +86,7 @@ impl Posted {
     }
 
     fn handshake(&self, request: &Request<'_>, claimed: Option<&str>) -> Answer {
-        self.stand(Era::Legacy, Method::Initialize);
+        self.stand(Era::Legacy, &request.method);
         let id = Some(request.id.as_raw());
         if claimed.is_some_and(|session| self.visit(session).is_some()) {
             return refused(Refusal::invalid("initialized", "this session is initialized already"), id);
@@ -109,7 +110,7 @@ impl Posted {
         let conversation = self.conversation(visit);
         match message {
             Message::Request(request) => {
-                self.stand_by_name(&request.method);
+                self.stand(Era::Legacy, &request.method);
                 match conversation.request(request, &self.outlet).await {
                     Some(reply) => Answer::Reply { era: Era::Legacy, reply, session: None },
                     None => Answer::Withdrawn,
@@ -150,28 +151,14 @@ impl Posted {
         Conversation::new(self.edge.gateway.clone(), Arc::clone(visit.session()))
     }
 
-    fn stand(&self, era: Era, method: Method) {
+    fn stand(&self, era: Era, method: &str) {
         // Each exchange stands once; a second word would change nothing.
-        let _ = self.ticket.set(Standing { era, method: method.as_str(), may_stream: may_stream(method) });
-    }
-
-    /// Unknown methods are logged under one word: their names are the peer's text.
-    fn stand_by_name(&self, method: &str) {
-        match Method::parse(method) {
-            Some(method) => self.stand(Era::Legacy, method),
-            None => self.stand_as("unknown"),
-        }
+        let _ = self.ticket.set(Standing::of(era, method));
     }
 
     fn stand_as(&self, method: &'static str) {
         let _ = self.ticket.set(Standing { era: Era::Legacy, method, may_stream: true });
     }
-}
-
-/// Answers that are made here and at once are always plain JSON (protocol.md §3.6).
-fn may_stream(method: Method) -> bool {
-    use Method::{Complete, Listen, PromptsGet, ResourcesRead, Subscribe, ToolsCall, Unsubscribe};
-    matches!(method, ToolsCall | PromptsGet | ResourcesRead | Complete | Subscribe | Unsubscribe | Listen)
 }
 
 fn refused(refusal: Refusal, id: Option<&str>) -> Answer {

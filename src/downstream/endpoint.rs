@@ -13,10 +13,12 @@ use axum::response::Response;
 use axum::routing::any;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
+use tokio::time::Instant;
 
 use super::converse::Posted;
 use super::guard::{self, Accepts};
 use super::pending::{Pending, Ticket};
+use super::record::{Outcome, record};
 use super::reply;
 use super::session::{Sessions, Visit};
 use super::settings::Settings;
@@ -62,17 +64,11 @@ async fn nothing_here() -> Response {
 }
 
 async fn answer(edge: Arc<Edge>, name: Option<&str>, request: Request) -> Response {
+    let began = Instant::now();
     match admitted(edge, name, request).await {
         Ok(response) => response,
         Err(refusal) => {
-            tracing::info!(
-                target: "manifold::request",
-                outcome = "refused",
-                code = refusal.code,
-                reason = refusal.reason,
-                status = refusal.status.as_u16(),
-                "request"
-            );
+            record(None, began, Some(refusal.status), Outcome::refused(&refusal));
             reply::refused(&refusal, None)
         }
     }

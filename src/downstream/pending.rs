@@ -15,6 +15,7 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use super::record::{Outcome, Standing, record};
 use crate::gateway::Reply;
 use crate::gateway::outlet::Outlet;
 use crate::protocol::classify::Refusal;
@@ -45,17 +46,6 @@ pub enum Answer {
     Accepted,
     /// The peer withdrew its request: nothing may be answered.
     Withdrawn,
-}
-
-/// What an exchange has found out about itself, once its body is classified.
-#[derive(Clone, Copy, Debug)]
-pub struct Standing {
-    /// Decides what a disconnect means.
-    pub era: Era,
-    /// For the log; from a closed set.
-    pub method: &'static str,
-    /// Whether anything may come before the answer: lists and the like are always plain JSON (protocol.md §3.6).
-    pub may_stream: bool,
 }
 
 /// Where an exchange leaves its [`Standing`] for whoever polls it.
@@ -99,46 +89,6 @@ impl Pending {
     }
 }
 
-/// The outcome field of the request log.
-#[derive(Clone, Copy, Debug)]
-pub struct Outcome {
-    /// `ok`, `error`, `refused`, `accepted`, `withdrawn`, `disconnected`.
-    pub word: &'static str,
-    /// The JSON-RPC error code.
-    pub code: Option<i64>,
-    /// Why it was refused.
-    pub reason: Option<&'static str>,
-}
-
-impl From<&Answer> for Outcome {
-    fn from(answer: &Answer) -> Self {
-        let word = |word| Self { word, code: None, reason: None };
-        match answer {
-            Answer::Reply { reply: Reply { error: None, .. }, .. } | Answer::Batch(_) => word("ok"),
-            Answer::Reply { reply, .. } => Self { code: reply.error, ..word("error") },
-            Answer::Refused { refusal, .. } => {
-                Self { word: "refused", code: Some(refusal.code), reason: Some(refusal.reason) }
-            }
-            Answer::Accepted => word("accepted"),
-            Answer::Withdrawn => word("withdrawn"),
-        }
-    }
-}
-
-fn record(standing: Option<Standing>, began: Instant, status: Option<StatusCode>, outcome: Outcome) {
-    tracing::info!(
-        target: "manifold::request",
-        era = standing.map(|s| s.era.as_str()),
-        method = standing.map(|s| s.method),
-        outcome = outcome.word,
-        code = outcome.code,
-        reason = outcome.reason,
-        status = status.map(|s| s.as_u16()),
-        duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-        "request"
-    );
-}
-
 impl Future for Pending {
     type Output = Answer;
 
@@ -166,7 +116,7 @@ impl Drop for Pending {
                 };
                 drop(self.orphans.spawn_on(orphan, &runtime));
             }
-            _ => record(standing, began, None, Outcome { word: "disconnected", code: None, reason: None }),
+            _ => record(standing, began, None, Outcome::word("disconnected")),
         }
     }
 }

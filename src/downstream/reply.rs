@@ -12,7 +12,8 @@ use axum::response::Response;
 use bytes::Bytes;
 
 use super::guard::Accepts;
-use super::pending::{Answer, Outcome, Pending};
+use super::pending::{Answer, Pending};
+use super::record::Outcome;
 use super::settings::Settings;
 use super::stream::Events;
 use crate::protocol::classify::Refusal;

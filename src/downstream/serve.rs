@@ -222,4 +222,26 @@ mod tests {
         slow.read_to_string(&mut rest).await.unwrap();
         assert!(rest.is_empty() || rest.contains("408"), "{rest}");
     }
+
+    #[tokio::test]
+    async fn a_peer_that_goes_away_drops_what_is_done_for_it() {
+        let (entered, dropped) = (Arc::new(Notify::new()), CancellationToken::new());
+        let router = Router::new().route(
+            "/",
+            get({
+                let (entered, dropped) = (Arc::clone(&entered), dropped.clone());
+                move || async move {
+                    let _guard = dropped.drop_guard();
+                    entered.notify_one();
+                    std::future::pending::<&str>().await
+                }
+            }),
+        );
+        let (address, _stop, _tasks) = start(router, ConnectionLimits::default()).await;
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(GET).await.unwrap();
+        entered.notified().await;
+        drop(stream);
+        dropped.cancelled().await;
+    }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 
 use axum::http::StatusCode;
 use bytes::{Bytes, BytesMut};
@@ -16,9 +17,11 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::legacy::{Conversation, cancelled_id, refused};
+use super::record::{Outcome, Standing, record};
 use super::settings::StdioSettings;
 use crate::catalog::Endpoint;
 use crate::gateway::outlet::Outlet;
+use crate::gateway::session::Session;
 use crate::gateway::{Caller, Gateway, ModernPeer, Peer, Reply};
 use crate::policy::principal::Principal;
 use crate::protocol::classify::{self, Line, ModernCall, Refusal, classify_line};
@@ -26,6 +29,7 @@ use crate::protocol::code;
 use crate::protocol::framing::lines::{LineDecoder, LineError, encode_line};
 use crate::protocol::jsonrpc::{self, Message, OwnedId, Reading, Request};
 use crate::protocol::method::{Method, notification};
+use crate::protocol::revision::Era;
 
 /// Lines that wait for the writer; whoever has more waits with them, so a host that stops reading stops its own calls.
 const WAITING_LINES: usize = 64;
@@ -196,9 +200,7 @@ impl Process {
         match made {
             Ok((session, reply)) => {
                 self.send(reply.text).await;
-                let outlet = Outlet::new();
-                session.open_standalone(outlet.clone());
-                self.streams.spawn(carry(outlet, self.lines.clone()));
+                self.streams.spawn(standalone(Arc::clone(&session), self.lines.clone()));
                 self.legacy = Some(Conversation::new(self.gateway.clone(), session));
             }
             Err(reply) => self.send(reply.text).await,
@@ -214,7 +216,7 @@ impl Process {
                     let Some(request) = request_in(&line) else { return None };
                     conversation.request(&request, &outlet).await
                 };
-                self.serve(request, work).await;
+                self.serve(Era::Legacy, request, work).await;
             }
             Message::Notification(notification) => conversation.notified(notification),
             Message::Response(response) => conversation.session().answer(response),
@@ -238,11 +240,11 @@ impl Process {
             }
             Some(reply)
         };
-        self.serve(request, work).await;
+        self.serve(Era::Modern, request, work).await;
     }
 
     /// Runs one request beside the others, under its id.
-    async fn serve<W>(&mut self, request: &Request<'_>, work: impl FnOnce(Outlet) -> W)
+    async fn serve<W>(&mut self, era: Era, request: &Request<'_>, work: impl FnOnce(Outlet) -> W)
     where
         W: Future<Output = Option<Reply>> + Send + 'static,
     {
@@ -256,7 +258,7 @@ impl Process {
         }
         let withdrawn = CancellationToken::new();
         self.outstanding.insert(id.clone(), withdrawn.clone());
-        self.spawn(Some(id), withdrawn, work);
+        self.spawn(Some(id), Standing::of(era, &request.method), withdrawn, work);
     }
 
     async fn batch(&mut self, line: Bytes) {
@@ -272,23 +274,31 @@ impl Process {
                 Err(refusal) => Some(refused(&refusal, None)),
             }
         };
-        self.spawn(None, CancellationToken::new(), work);
+        let standing = Standing { era: Era::Legacy, method: "batch", may_stream: true };
+        self.spawn(None, standing, CancellationToken::new(), work);
     }
 
-    fn spawn<W>(&mut self, id: Option<OwnedId>, withdrawn: CancellationToken, work: impl FnOnce(Outlet) -> W)
-    where
+    fn spawn<W>(
+        &mut self,
+        id: Option<OwnedId>,
+        standing: Standing,
+        withdrawn: CancellationToken,
+        work: impl FnOnce(Outlet) -> W,
+    ) where
         W: Future<Output = Option<Reply>> + Send + 'static,
     {
         let outlet = Outlet::new();
         let answered = exchange(work(outlet.clone()), outlet, withdrawn, self.lines.clone());
         self.served.spawn(async move {
-            answered.await;
+            let began = Instant::now();
+            let outcome = answered.await;
+            record(Some(standing), began, None, outcome);
             id
         });
     }
 
     async fn refuse(&self, refusal: &Refusal, id: Option<&str>) {
-        tracing::info!(target: "manifold::request", outcome = "refused", code = refusal.code, reason = refusal.reason, "request");
+        record(None, Instant::now(), None, Outcome::refused(refusal));
         self.send(refused(refusal, id).text).await;
     }
 
@@ -330,13 +340,13 @@ async fn exchange(
     outlet: Outlet,
     withdrawn: CancellationToken,
     lines: mpsc::Sender<Bytes>,
-) {
+) -> Outcome {
     let mut work = std::pin::pin!(work);
     let mut open = true;
     let reply = loop {
         tokio::select! {
             biased;
-            () = withdrawn.cancelled() => return,
+            () = withdrawn.cancelled() => return Outcome::replied(None),
             next = outlet.next(), if open => match next {
                 Some(message) => send(&lines, message).await,
                 None => open = false,
@@ -347,14 +357,21 @@ async fn exchange(
     while let Some(message) = outlet.try_next() {
         send(&lines, message).await;
     }
+    let outcome = Outcome::replied(reply.as_ref());
     if let Some(reply) = reply {
         send(&lines, reply.text).await;
     }
+    outcome
 }
 
-async fn carry(outlet: Outlet, lines: mpsc::Sender<Bytes>) {
-    while let Some(message) = outlet.next().await {
-        send(&lines, message).await;
+/// What belongs to no request, for as long as the session lives. An overflow loses the messages that waited, not the stream.
+async fn standalone(session: Arc<Session>, lines: mpsc::Sender<Bytes>) {
+    while !session.ended.is_cancelled() {
+        let outlet = Outlet::new();
+        session.open_standalone(outlet.clone());
+        while let Some(message) = outlet.next().await {
+            send(&lines, message).await;
+        }
     }
 }
 

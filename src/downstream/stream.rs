@@ -15,7 +15,8 @@ use bytes::Bytes;
 use futures_util::stream;
 use tokio_util::sync::CancellationToken;
 
-use super::pending::{Answer, Outcome, Pending};
+use super::pending::{Answer, Pending};
+use super::record::Outcome;
 use super::session::Visit;
 use crate::gateway::outlet::Outlet;
 use crate::protocol::framing::sse;
