@@ -4,6 +4,7 @@
 //! clock, draws a random number, logs or spawns, so every rule can be tested as a table and fuzzed.
 
 pub mod capability;
+pub mod classify;
 pub mod code;
 pub mod framing;
 pub mod header;

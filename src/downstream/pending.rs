@@ -1,0 +1,188 @@
+//! One exchange on its way to an answer, whatever becomes of the connection that it came on.
+//!
+//! `endpoint` makes one per POST; the reply polls it inside the connection's own task, so the usual case spawns nothing.
+//! A peer that goes away drops it, and then the era decides (protocol.md §3.10): a modern exchange is cancelled by that,
+//! a legacy one goes on among the session table's orphans.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+
+use axum::http::StatusCode;
+use bytes::Bytes;
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use super::record::{Outcome, Standing, record};
+use crate::gateway::Reply;
+use crate::gateway::outlet::Outlet;
+use crate::protocol::classify::Refusal;
+use crate::protocol::revision::Era;
+
+/// How an exchange ended.
+#[derive(Debug)]
+pub enum Answer {
+    /// The gateway's reply, with the id of a session that began with it.
+    Reply {
+        /// Decides the status.
+        era: Era,
+        /// What the gateway said.
+        reply: Reply,
+        /// For `Mcp-Session-Id`.
+        session: Option<Box<str>>,
+    },
+    /// All answers of a batch, as an array.
+    Batch(Bytes),
+    /// Not served.
+    Refused {
+        /// Why.
+        refusal: Refusal,
+        /// The request's id, JSON text.
+        id: Option<Box<str>>,
+    },
+    /// Nothing has to be answered.
+    Accepted,
+    /// The peer withdrew its request: nothing may be answered.
+    Withdrawn,
+}
+
+/// Where an exchange leaves its [`Standing`] for whoever polls it.
+pub type Ticket = Arc<OnceLock<Standing>>;
+
+type Work = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+/// A future of the [`Answer`]; see the module.
+pub struct Pending {
+    work: Option<Work>,
+    ticket: Ticket,
+    outlet: Outlet,
+    orphans: TaskTracker,
+    began: Instant,
+}
+
+impl Pending {
+    /// `work` fills `ticket` when it knows what it is, and `outlet` with what comes before its answer.
+    pub fn new(
+        work: impl Future<Output = Answer> + Send + 'static,
+        ticket: Ticket,
+        outlet: Outlet,
+        orphans: TaskTracker,
+    ) -> Self {
+        Self { work: Some(Box::pin(work)), ticket, outlet, orphans, began: Instant::now() }
+    }
+
+    /// What comes before the answer.
+    pub fn outlet(&self) -> &Outlet {
+        &self.outlet
+    }
+
+    /// What it has found out about itself so far.
+    pub fn standing(&self) -> Option<Standing> {
+        self.ticket.get().copied()
+    }
+
+    /// Writes the line of the request log.
+    pub fn record(&self, status: StatusCode, outcome: Outcome) {
+        record(self.standing(), self.began, Some(status), outcome);
+    }
+}
+
+impl Future for Pending {
+    type Output = Answer;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
+        let Some(work) = self.work.as_mut() else { return Poll::Pending };
+        let answer = std::task::ready!(work.as_mut().poll(context));
+        self.work = None;
+        Poll::Ready(answer)
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let Some(work) = self.work.take() else { return };
+        let standing = self.standing();
+        let began = self.began;
+        // Questions and progress of what goes on have no reader any more. (Kept for a resumed stream: not built yet.)
+        self.outlet.close();
+        let legacy = standing.is_some_and(|s| s.era == Era::Legacy);
+        match Handle::try_current() {
+            Ok(runtime) if legacy => {
+                let orphan = async move {
+                    let answer = work.await;
+                    record(standing, began, None, (&answer).into());
+                };
+                drop(self.orphans.spawn_on(orphan, &runtime));
+            }
+            _ => record(standing, began, None, Outcome::word("disconnected")),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    pub(in crate::downstream) fn pending(
+        era: Era,
+        outlet: &Outlet,
+        orphans: &TaskTracker,
+        work: impl Future<Output = Answer> + Send + 'static,
+    ) -> Pending {
+        let ticket = Ticket::default();
+        ticket.set(Standing { era, method: "tools/call", may_stream: true }).unwrap();
+        Pending::new(work, ticket, outlet.clone(), orphans.clone())
+    }
+
+    /// Work that ends when the returned sender says so, or says on the receiver that it was dropped.
+    fn work() -> (oneshot::Sender<()>, oneshot::Receiver<()>, impl Future<Output = Answer> + Send + 'static) {
+        let (finish, wait) = oneshot::channel::<()>();
+        let (done, seen) = oneshot::channel::<()>();
+        let future = async move {
+            let _ = wait.await;
+            let _ = done.send(());
+            Answer::Accepted
+        };
+        (finish, seen, future)
+    }
+
+    #[tokio::test]
+    async fn a_dropped_legacy_exchange_goes_on_among_the_orphans() {
+        let orphans = TaskTracker::new();
+        let (finish, seen, future) = work();
+        let outlet = Outlet::new();
+        let mut running = pending(Era::Legacy, &outlet, &orphans, future);
+        assert!(futures_util::poll!(&mut running).is_pending());
+        assert!(orphans.is_empty());
+        drop(running);
+        assert_eq!((orphans.len(), outlet.is_open()), (1, false));
+        finish.send(()).unwrap();
+        seen.await.unwrap();
+        orphans.close();
+        orphans.wait().await;
+    }
+
+    #[tokio::test]
+    async fn a_dropped_modern_exchange_is_cancelled() {
+        let orphans = TaskTracker::new();
+        let (_finish, seen, future) = work();
+        let mut running = pending(Era::Modern, &Outlet::new(), &orphans, future);
+        assert!(futures_util::poll!(&mut running).is_pending());
+        drop(running);
+        assert!(orphans.is_empty());
+        assert!(seen.await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_finished_exchange_leaves_nothing_behind() {
+        let orphans = TaskTracker::new();
+        let mut running = pending(Era::Legacy, &Outlet::new(), &orphans, async { Answer::Accepted });
+        assert!(matches!((&mut running).await, Answer::Accepted));
+        drop(running);
+        assert!(orphans.is_empty());
+    }
+}

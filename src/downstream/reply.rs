@@ -1,0 +1,143 @@
+//! The one place where an answer becomes an HTTP response: its status, its headers, and JSON or a stream, chosen late.
+//!
+//! `endpoint` calls it with the running exchange. Until something forces the choice no header is sent, so that an error
+//! still gets its status (protocol.md §3.6): the answer makes it JSON, a message before it or a long silence a stream.
+
+use std::pin::pin;
+
+use axum::body::Body;
+use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::Response;
+use bytes::Bytes;
+
+use super::guard::Accepts;
+use super::pending::{Answer, Pending};
+use super::record::Outcome;
+use super::settings::Settings;
+use super::stream::Events;
+use crate::protocol::classify::Refusal;
+use crate::protocol::code;
+use crate::protocol::header::MCP_SESSION_ID;
+use crate::protocol::revision::Era;
+
+/// Seconds after which a refused client may come back: long enough to matter, short enough for a restart behind a balancer.
+const RETRY_AFTER_SECONDS: &str = "5";
+
+/// The status of a JSON-RPC reply. Legacy clients read 400 and 404 as news about their transport or session, so for
+/// them an error rides on 200; modern ones have statuses for four codes, and every other error is content.
+pub fn status(era: Era, error: Option<i64>) -> StatusCode {
+    match (era, error) {
+        (Era::Modern, Some(code::METHOD_NOT_FOUND)) => StatusCode::NOT_FOUND,
+        (Era::Modern, Some(code::HEADER_MISMATCH | code::MISSING_CAPABILITY | code::UNSUPPORTED_VERSION)) => {
+            StatusCode::BAD_REQUEST
+        }
+        _ => StatusCode::OK,
+    }
+}
+
+/// Answers as soon as the form is decided.
+pub async fn respond(mut pending: Pending, accepts: Accepts, settings: &Settings) -> Response {
+    let outlet = pending.outlet().clone();
+    if !accepts.stream {
+        // Nothing can be told before the answer, so nobody should wait for a question to be answered.
+        outlet.close();
+    }
+    let mut silence = pin!(tokio::time::sleep(settings.undecided));
+    let mut is_silent = false;
+    loop {
+        tokio::select! {
+            biased;
+            answer = &mut pending => {
+                return match outlet.try_next().filter(|_| accepts.stream) {
+                    Some(first) => stream(Events::finished(pending, first, answer, settings.keep_alive)),
+                    None => finished(&pending, answer, accepts),
+                };
+            }
+            first = outlet.next(), if accepts.stream => {
+                return stream(Events::running(pending, first, settings.keep_alive));
+            }
+            () = &mut silence, if accepts.stream && !is_silent => {
+                is_silent = true;
+                if pending.standing().is_none_or(|s| s.may_stream) {
+                    return stream(Events::running(pending, Some(Bytes::new()), settings.keep_alive));
+                }
+            }
+        }
+    }
+}
+
+fn finished(pending: &Pending, answer: Answer, accepts: Accepts) -> Response {
+    let outcome = Outcome::from(&answer);
+    let response = match answer {
+        Answer::Reply { era, reply, session } => {
+            let mut response = match status(era, reply.error) {
+                StatusCode::OK => message(reply.text, accepts),
+                status => json(status, reply.text),
+            };
+            if let Some(id) = session.and_then(|id| HeaderValue::from_str(&id).ok()) {
+                response.headers_mut().insert(MCP_SESSION_ID, id);
+            }
+            response
+        }
+        Answer::Batch(text) => message(text, accepts),
+        Answer::Refused { refusal, id } => refused(&refusal, id.as_deref()),
+        Answer::Accepted => bare(StatusCode::ACCEPTED),
+        // The peer asked that nothing be answered: a stream that ends (protocol.md §3.10).
+        Answer::Withdrawn => event_stream(Body::empty()),
+    };
+    pending.record(response.status(), outcome);
+    response
+}
+
+/// A message with 200, in a form that the peer reads.
+fn message(text: Bytes, accepts: Accepts) -> Response {
+    if accepts.json { json(StatusCode::OK, text) } else { event_stream(super::stream::only(&text).into()) }
+}
+
+/// A refusal, with the headers that belong to its status.
+pub fn refused(refusal: &Refusal, id: Option<&str>) -> Response {
+    let mut response = json(refusal.status, refusal.body(id).into());
+    match refusal.status {
+        StatusCode::METHOD_NOT_ALLOWED => {
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE"));
+        }
+        StatusCode::SERVICE_UNAVAILABLE => {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS));
+        }
+        _ => {}
+    }
+    response
+}
+
+/// A response of events that go out as they come.
+pub fn stream(events: Events) -> Response {
+    event_stream(events.into_body())
+}
+
+/// A response without a body.
+pub fn bare(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+fn json(status: StatusCode, text: Bytes) -> Response {
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn event_stream(body: Body) -> Response {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    // Some proxies hold back streams that do not say this.
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    response
+}
+
+#[cfg(test)]
+mod tests;
