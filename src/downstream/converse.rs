@@ -81,7 +81,7 @@ impl Posted {
             principal: self.principal.clone(),
             peer: Peer::Modern(ModernPeer { capabilities, log_level }),
         };
-        let reply = self.edge.gateway.handle(method, request, &caller, &self.outlet).await;
+        let reply = self.edge.gateway.handle(method, request, &caller, Some(&self.headers), &self.outlet).await;
         Answer::Reply { era: Era::Modern, reply, session: None }
     }
 

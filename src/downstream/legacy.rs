@@ -54,7 +54,7 @@ impl Conversation {
         tokio::select! {
             biased;
             () = cancelled.cancelled() => None,
-            reply = self.gateway.handle(method, request, &self.caller, outlet) => Some(reply),
+            reply = self.gateway.handle(method, request, &self.caller, None, outlet) => Some(reply),
         }
     }
 

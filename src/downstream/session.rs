@@ -318,7 +318,9 @@ pub(super) mod tests {
     async fn a_session_is_found_at_its_own_endpoint_only_and_ids_are_long() {
         let sessions = Sessions::new(SessionLimits::default());
         let id = open(&sessions);
-        assert!(sessions.find(&id, &Principal::local(), &Endpoint::Server("a".into())).is_none());
+        assert!(
+            sessions.find(&id, &Principal::local(), &Endpoint::Server(crate::name::ServerName::new("a"))).is_none()
+        );
         assert!(id.len() >= 22 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'));
         assert_ne!(id, open(&sessions));
     }

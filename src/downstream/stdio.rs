@@ -233,7 +233,7 @@ impl Process {
         let (gateway, line, lines) = (self.gateway.clone(), line.clone(), self.lines.clone());
         let work = async move |outlet: Outlet| {
             let request = request_in(&line)?;
-            let reply = gateway.handle(method, &request, &caller, &outlet).await;
+            let reply = gateway.handle(method, &request, &caller, None, &outlet).await;
             if method == Method::Listen && reply.error.is_none() {
                 // Two pages of the specification disagree about how a subscription ends here; both ways are sent.
                 end_of_subscription(&lines, request.id.as_raw()).await;

@@ -64,7 +64,8 @@ impl Gateway {
         let waiting = async {
             loop {
                 let servers = super::client::get_json(&url).await;
-                let found = servers["servers"].as_array().and_then(|all| all.iter().find(|s| s["name"] == server).cloned());
+                let found =
+                    servers["servers"].as_array().and_then(|all| all.iter().find(|s| s["name"] == server).cloned());
                 if found.is_some_and(|s| s["state"] == state) {
                     return;
                 }
