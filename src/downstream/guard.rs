@@ -170,7 +170,9 @@ fn accepts(headers: &HeaderMap) -> Accepts {
 mod tests {
     use super::*;
 
-    fn outcome(method: &str, pairs: &[(&str, &str)]) -> u16 {
+    type Pairs<'a> = &'a [(&'a str, &'a str)];
+
+    fn outcome(method: &str, pairs: Pairs<'_>) -> u16 {
         let settings = Settings {
             header_limit: 400,
             body_limit: 10,
@@ -191,7 +193,7 @@ mod tests {
         let h = ("host", "localhost:8080");
         let j = ("content-type", "application/json");
         let long = "x".repeat(500);
-        let table: &[(&str, &[(&str, &str)], u16)] = &[
+        let table: &[(&str, Pairs<'_>, u16)] = &[
             ("POST", &[h, j], 200),
             ("POST", &[("host", "gateway:8080"), j], 200),
             ("POST", &[("host", "evil.example.com"), j], 403),

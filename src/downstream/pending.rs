@@ -5,6 +5,7 @@
 //! a legacy one goes on among the session table's orphans.
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
@@ -19,6 +20,7 @@ use super::record::{Outcome, Standing, record};
 use crate::gateway::Reply;
 use crate::gateway::outlet::Outlet;
 use crate::protocol::classify::Refusal;
+use crate::protocol::code;
 use crate::protocol::revision::Era;
 
 /// How an exchange ended.
@@ -94,10 +96,23 @@ impl Future for Pending {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
         let Some(work) = self.work.as_mut() else { return Poll::Pending };
-        let answer = std::task::ready!(work.as_mut().poll(context));
+        // The work is not touched again after a panic, so nothing half done can be seen.
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
+        let answer = match polled {
+            Ok(polled) => std::task::ready!(polled),
+            Err(_) => broken(),
+        };
         self.work = None;
         Poll::Ready(answer)
     }
+}
+
+/// One exchange's failure, which has an answer like any other.
+fn broken() -> Answer {
+    tracing::error!("an exchange ended by a panic; others are not affected");
+    let message = "the gateway failed to serve this request; its log has the details";
+    let refusal = Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, code::INTERNAL_ERROR, "internal", message);
+    Answer::Refused { refusal, id: None }
 }
 
 impl Drop for Pending {
@@ -183,6 +198,15 @@ pub(super) mod tests {
         let mut running = pending(Era::Legacy, &Outlet::new(), &orphans, async { Answer::Accepted });
         assert!(matches!((&mut running).await, Answer::Accepted));
         drop(running);
+        assert!(orphans.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_answered_and_stays_with_its_exchange() {
+        let orphans = TaskTracker::new();
+        let broken = pending(Era::Legacy, &Outlet::new(), &orphans, async { panic!("for this test") });
+        let Answer::Refused { refusal, .. } = broken.await else { panic!() };
+        assert_eq!(refusal.status, StatusCode::INTERNAL_SERVER_ERROR);
         assert!(orphans.is_empty());
     }
 }

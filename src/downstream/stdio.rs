@@ -213,7 +213,7 @@ impl Process {
             Message::Request(request) => {
                 let line = line.clone();
                 let work = async move |outlet: Outlet| {
-                    let Some(request) = request_in(&line) else { return None };
+                    let request = request_in(&line)?;
                     conversation.request(&request, &outlet).await
                 };
                 self.serve(Era::Legacy, request, work).await;

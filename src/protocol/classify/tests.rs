@@ -7,7 +7,10 @@ use crate::protocol::jsonrpc::Reading;
 
 const MODERN: &str = "2026-07-28";
 
-fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+/// Header names and values.
+type Pairs<'a> = &'a [(&'a str, &'a str)];
+
+fn headers(pairs: Pairs<'_>) -> HeaderMap {
     let mut map = HeaderMap::new();
     for (name, value) in pairs {
         map.append(HeaderName::try_from(*name).unwrap(), HeaderValue::from_str(value).unwrap());
@@ -26,7 +29,7 @@ fn with_meta(version: &str, rest: &str) -> String {
 }
 
 /// The outcome in short: what it is, or status and code.
-fn posted(text: &str, pairs: &[(&str, &str)]) -> String {
+fn posted(text: &str, pairs: Pairs<'_>) -> String {
     let headers = headers(pairs);
     let message = jsonrpc::parse(text, Reading::Strict).unwrap();
     match classify_http(&headers, &message) {
@@ -56,7 +59,7 @@ fn the_first_matching_rule_decides_the_era() {
     let init = request("initialize", r#"{"protocolVersion":"2025-11-25"}"#);
     let only_capabilities =
         request("server/discover", r#"{"_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}"#);
-    let table: &[(&str, &[(&str, &str)], &str)] = &[
+    let table: &[(&str, Pairs<'_>, &str)] = &[
         // 2: metadata makes it modern, whatever the headers say
         (&modern, &full, "modern tools/list"),
         (&modern, &stale, "modern tools/list"),
@@ -137,7 +140,7 @@ fn the_modern_pipeline_checks_in_the_order_of_the_page() {
     let call = |rest: &str| request("tools/call", &with_meta(MODERN, rest));
     let named = call(r#","name":"a__b""#);
     let meta = |text: &str| request("tools/list", &format!(r#"{{"_meta":{text}}}"#));
-    let table: &[(&str, &[(&str, &str)], &str)] = &[
+    let table: &[(&str, Pairs<'_>, &str)] = &[
         // 1 before 2
         (&meta(r#"{"io.modelcontextprotocol/protocolVersion":7}"#), &[], "400 -32020"),
         (&named, &[(m, "tools/call"), (n, "a__b")], "400 -32020"),
