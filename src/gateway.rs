@@ -6,18 +6,23 @@
 //! ```text
 //! downstream ── Gateway::handle ──► local    (handshake, discovery, lists: from the snapshot)
 //!                                ├─► service  (one upstream owns it: leg on its connection)
+//!                                │     └─► input (it wants to ask something: four ways between two eras)
 //!                                └─► watching (subscriptions) ──► hub ◄── catalog, actors
 //! ```
 
 pub mod answer;
+pub mod asks;
 pub mod error;
 pub mod exchange;
 pub mod hub;
+mod input;
 mod local;
 pub mod outlet;
+pub mod rounds;
 mod service;
 pub mod session;
 pub mod state;
+pub mod suspended;
 pub mod target;
 mod watching;
 
@@ -45,6 +50,7 @@ use hub::Hub;
 use outlet::Outlet;
 use session::Session;
 use state::Sealer;
+use suspended::Suspended;
 
 /// How long `logging/setLevel` waits for upstreams to hear of it.
 const LEVEL_WAIT: Duration = Duration::from_secs(2);
@@ -64,6 +70,8 @@ pub struct Parts {
     pub hub: Hub,
     /// Seals `requestState`.
     pub sealer: Sealer,
+    /// Calls that wait for a modern client's input.
+    pub suspended: Suspended,
     /// Counters.
     pub metrics: Arc<Metrics>,
     /// Limits.

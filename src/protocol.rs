@@ -3,6 +3,7 @@
 //! Everything here takes bytes, values and `now`, and returns values. Nothing here does I/O, reads a
 //! clock, draws a random number, logs or spawns, so every rule can be tested as a table and fuzzed.
 
+pub mod bridge;
 pub mod capability;
 pub mod classify;
 pub mod code;

@@ -16,6 +16,7 @@ use crate::catalog::{Catalog, Endpoint, Keeper};
 use crate::config::Config;
 use crate::gateway::hub::Hub;
 use crate::gateway::state::Sealer;
+use crate::gateway::suspended::Suspended;
 use crate::gateway::{Gateway, Parts, Settings};
 use crate::supervisor::Supervisor;
 use crate::telemetry::metrics::Metrics;
@@ -32,6 +33,7 @@ pub struct Core {
     pub gateway: Gateway,
     /// What admin pages show.
     pub facts: Arc<Gathered>,
+    suspended: Suspended,
     /// Cancelled when draining begins.
     draining: CancellationToken,
     /// Ends the actors.
@@ -84,23 +86,26 @@ impl Core {
         };
         let settings = Settings { startup_wait: config.startup_wait, page_size: config.page_size };
         let sealer = Sealer::new(&random_key()?).map_err(|e| StartError::Internal(e.to_string()))?;
+        let suspended = Suspended::new(metrics.clone());
         let gateway = Gateway::new(Parts {
             catalog,
             directory,
             hub,
             sealer,
+            suspended: suspended.clone(),
             metrics,
             settings,
             draining: draining.clone(),
             server_info: IMPLEMENTATION.into(),
             started: Instant::now(),
         });
-        Ok(Self { gateway, facts: Arc::new(facts), draining, upstreams, rest, actors, tasks })
+        Ok(Self { gateway, facts: Arc::new(facts), suspended, draining, upstreams, rest, actors, tasks })
     }
 
     /// Readiness falls, listen streams end, nothing new is opened.
     pub fn drain(&self) {
         self.draining.cancel();
+        self.suspended.cancel_all();
     }
 
     /// Ends upstreams, then the rest. A child that does not leave is killed within its own grace.

@@ -5,56 +5,64 @@
 //!                                                    └─ observer: Exchange (progress, logs, questions)
 //! ```
 //!
-//! Decisions are made in pure neighbours (`target`, `answer`, `error`); here they are carried out.
+//! Decisions are made in pure neighbours (`target`, `answer`, `error`); here they are carried out. What an upstream
+//! wants to know in between is `input`'s business.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http::HeaderMap;
 use tokio::time::Instant;
 use tracing::info;
 
 use super::answer::{self, Kind, Wanted};
 use super::error::GatewayError;
-use super::exchange::Exchange;
+use super::exchange::{Exchange, Voice};
 use super::outlet::Outlet;
-use super::state::{Binding, digest};
+use super::rounds::Retry;
+use super::suspended::{Attached, Came};
 use super::target::{Edits, Target, write_params};
 use super::{Caller, Gateway, Peer, Reply};
 use crate::catalog::{Endpoint, Entry, Route};
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::jsonrpc::{self, Message, Outcome, Reading, Request};
+use crate::protocol::level::Level;
 use crate::protocol::meta::RequestMeta;
 use crate::protocol::method::Method;
-use crate::protocol::object::{Object, is_object};
+use crate::protocol::object::Object;
 use crate::protocol::revision::{Era, Revision};
 use crate::telemetry::metrics::label;
 use crate::upstream::connection::{Connection, capabilities_text};
 use crate::upstream::error::CallError;
 use crate::upstream::handle::Handle;
-use crate::upstream::leg::{Limits, Outgoing};
+use crate::upstream::leg::{Leg, Limits, Outgoing};
 
 /// How long a call waits for a new connection after its upstream lost the session.
 const RECONNECT_WAIT: Duration = Duration::from_secs(10);
 
 /// One routed request on its way.
-struct Call<'a, 'p> {
-    method: Method,
-    params: &'a Object<'p>,
-    id: &'a str,
-    caller: &'a Caller,
-    route: Route<'a>,
-    handle: Handle,
-    exchange: Arc<Exchange>,
-    /// The upstream's own state, on a retry.
-    state: Option<String>,
+pub(super) struct Call<'a, 'p> {
+    pub(super) method: Method,
+    pub(super) params: &'a Object<'p>,
+    pub(super) id: &'a str,
+    pub(super) caller: &'a Caller,
+    pub(super) route: Route<'a>,
+    pub(super) handle: Handle,
+    pub(super) exchange: Arc<Exchange>,
+    /// What the next leg carries besides.
+    pub(super) retry: Retry,
+    /// The suspended call that this request continues.
+    pub(super) resumed: Option<Attached>,
+    pub(super) rounds: u32,
+    pub(super) waits: u32,
 }
 
 /// How a routed request ended, for the log line and the metrics.
-struct Ended {
-    reply: Reply,
-    outcome: label::Outcome,
+pub(super) struct Ended {
+    pub(super) reply: Reply,
+    pub(super) outcome: label::Outcome,
 }
 
 impl Gateway {
@@ -86,11 +94,13 @@ impl Gateway {
         };
         let now = Instant::now();
         let record = handle.metrics().calls.begin(method, caller.era(), now);
-        let progress = RequestMeta::read(Some(params)).progress_token;
-        let exchange = Exchange::new(server.clone(), caller, outlet, progress);
-        let mut call = Call { method, params, id: request.id.as_raw(), caller, route, handle, exchange, state: None };
-        let ended = match self.prepare(&mut call, headers) {
-            Ok(()) => self.carry(&call).await,
+        let voice = Voice::new(caller, outlet, RequestMeta::read(Some(params)).progress_token);
+        let exchange = Exchange::new(server.clone(), caller, voice.clone());
+        let (id, retry) = (request.id.as_raw(), Retry::default());
+        let mut call =
+            Call { method, params, id, caller, route, handle, exchange, retry, resumed: None, rounds: 0, waits: 0 };
+        let ended = match self.prepare(&mut call, headers, voice) {
+            Ok(()) => self.carry(&mut call).await,
             Err(error) => Err(error),
         };
         let ended = ended.unwrap_or_else(|e| Ended { outcome: e.outcome(), reply: fail(&e) });
@@ -110,189 +120,167 @@ impl Gateway {
     }
 
     /// Checks that need the route: mirrored parameters, answers to questions, and the state that came back.
-    fn prepare(&self, call: &mut Call<'_, '_>, headers: Option<&HeaderMap>) -> Result<(), GatewayError> {
-        if call.method != Method::ToolsCall && call.method != Method::PromptsGet && call.method != Method::ResourcesRead
-        {
+    fn prepare(&self, call: &mut Call<'_, '_>, headers: Option<&HeaderMap>, voice: Voice) -> Result<(), GatewayError> {
+        if !call.method.may_ask() {
             return Ok(());
         }
         if let (Some(headers), Some(tool)) = (headers, call.route.entry.and_then(Entry::tool)) {
             let checked = tool.param_headers.check(headers, call.params.get("arguments"));
             checked.map_err(|e| GatewayError::Header(e.to_string()))?;
         }
-        if call.caller.era() == Era::Legacy {
-            return Ok(());
+        match call.caller.era() {
+            Era::Legacy => Ok(()),
+            Era::Modern => self.take_back(call, voice),
         }
-        if let Some(responses) = call.params.get("inputResponses") {
-            let all_objects = Object::parse(responses).is_ok_and(|o| o.iter().all(|(_, v)| is_object(v)));
-            if !all_objects {
-                return Err(GatewayError::Params("inputResponses is not an object of objects"));
+    }
+
+    async fn carry(&self, call: &mut Call<'_, '_>) -> Result<Ended, GatewayError> {
+        if let Some(attached) = call.resumed.take() {
+            return match attached.wait().await {
+                Came::Asks(attached) => self.suspend(call, attached),
+                Came::Answer(answer) => self.finish(call, Era::Legacy, answer).await?.ok_or(GatewayError::State),
+            };
+        }
+        loop {
+            let (era, came) = self.once(call).await?;
+            let answer = match came {
+                Came::Asks(attached) => return self.suspend(call, attached),
+                Came::Answer(answer) => answer,
+            };
+            if let Some(ended) = self.finish(call, era, answer).await? {
+                return Ok(ended);
             }
         }
-        if call.params.has("requestState") {
-            let text = call.params.string("requestState").ok_or(GatewayError::State)?;
-            let opened = self.0.sealer.open(&text, &binding(call), self.seconds()).map_err(|_| GatewayError::State)?;
-            call.state = Some(opened);
-        }
-        Ok(())
     }
 
     /// Sends it, once more where the upstream cannot have run it or running it twice is harmless.
-    async fn carry(&self, call: &Call<'_, '_>) -> Result<Ended, GatewayError> {
+    async fn once(&self, call: &Call<'_, '_>) -> Result<(Era, Came), GatewayError> {
         let name = call.route.source.name.as_str();
-        let mut connection = call.handle.connection().map_err(|why| GatewayError::unavailable(name, &why))?;
-        let mut answer = self.leg(call, &connection).await;
-        if let Err(error) = &answer
+        let unavailable = |why| GatewayError::unavailable(name, &why);
+        let mut connection = call.handle.connection().map_err(unavailable)?;
+        let mut came = self.leg(call, &connection).await;
+        if let Came::Answer(Err(error)) = &came
             && may_repeat(call.method, error)
         {
             if *error == CallError::SessionGone || connection.is_closed() {
                 let next = call.handle.next_connection(&connection, RECONNECT_WAIT).await;
-                connection = next.map_err(|why| GatewayError::unavailable(name, &why))?;
+                connection = next.map_err(unavailable)?;
             }
-            answer = self.leg(call, &connection).await;
+            came = self.leg(call, &connection).await;
         }
-        match answer {
-            Ok(text) => self.read(call, &connection, &text),
-            Err(error) => Err(GatewayError::upstream(name, error)),
-        }
+        Ok((connection.era(), came))
     }
 
-    async fn leg(&self, call: &Call<'_, '_>, connection: &Connection) -> Result<Bytes, CallError> {
-        let leg = connection.open(call.exchange.clone());
-        let declared = self.declared(call, connection.revision());
+    /// One leg: the call as the upstream reads it, to its answer, or to a question that suspends it.
+    async fn leg(&self, call: &Call<'_, '_>, connection: &Connection) -> Came {
         let level = call.exchange.log_level();
-        let edits = Edits {
-            original: &call.route.original,
-            revision: connection.revision(),
-            stamp: connection.stamp(&declared, level.map(crate::protocol::level::Level::as_str)),
-            progress_token: call.exchange.wants_progress().then(|| leg.id()),
-            state: call.state.as_deref(),
-        };
-        if let (Some(level), Era::Legacy) = (level.filter(|_| call.caller.era() == Era::Modern), connection.era()) {
+        if let (Some(level), Era::Legacy, Era::Modern) = (level, connection.era(), call.caller.era()) {
             call.handle.want_level(level).await;
         }
-        let mut body = Vec::with_capacity(512 + call.params.get("arguments").map_or(0, str::len));
-        jsonrpc::begin_request(&mut body, &leg.id().to_string(), call.method.as_str());
-        write_params(&mut body, call.method, call.params, edits);
-        body.push(b'}');
-        let out = Outgoing {
-            method: call.method.as_str(),
-            name: call.method.named_by().map(|_| Box::from(call.route.original.as_ref())),
-            params: mirrored(call, connection)?,
-            body: body.into(),
+        let leg = connection.open(call.exchange.clone());
+        let out = match outgoing(call, connection, &leg, level) {
+            Ok(out) => out,
+            Err(error) => return Came::Answer(Err(error)),
         };
-        leg.run(out, limits(call)).await
-    }
-
-    /// What a modern upstream is told that it may ask: as much as this client declared, and can be reached with.
-    fn declared(&self, call: &Call<'_, '_>, revision: Revision) -> Box<str> {
-        match &call.caller.peer {
-            Peer::Modern(peer) if peer.capabilities != ClientCapabilities::default() => {
-                capabilities_text(&peer.capabilities, revision)
-            }
-            _ => "{}".into(),
+        let limits = limits(call);
+        let Peer::Modern(peer) = &call.caller.peer else { return Came::Answer(leg.run(out, limits).await) };
+        let may_suspend = connection.era() == Era::Legacy
+            && call.method.may_ask()
+            && peer.capabilities != ClientCapabilities::default();
+        if !may_suspend {
+            return Came::Answer(leg.run(out, limits).await);
         }
+        // The wait for the user is the suspended call's here, and ends before the leg's own.
+        let running = leg.run(out, Limits { question: limits.question * 2, ..limits }).boxed();
+        self.0.suspended.run(&call.exchange, running, limits.question).await
     }
 
-    fn read(&self, call: &Call<'_, '_>, connection: &Connection, text: &Bytes) -> Result<Ended, GatewayError> {
-        let server = call.route.source.name.as_str();
-        let broken = |what| GatewayError::upstream(server, CallError::Violation(what));
-        let utf8 = std::str::from_utf8(text).map_err(|_| broken("it is not UTF-8"))?;
+    /// Makes a reply of an answer; `None`: another round, with what `call.retry` holds now.
+    async fn finish(
+        &self,
+        call: &mut Call<'_, '_>,
+        era: Era,
+        answer: Result<Bytes, CallError>,
+    ) -> Result<Option<Ended>, GatewayError> {
+        let server = call.route.source.name.clone();
+        let broken = |what| GatewayError::upstream(server.as_str(), CallError::Violation(what));
+        let text = answer.map_err(|error| GatewayError::upstream(server.as_str(), error))?;
+        let utf8 = std::str::from_utf8(&text).map_err(|_| broken("it is not UTF-8"))?;
         let Ok(Message::Response(response)) = jsonrpc::parse(utf8, Reading::Lenient) else {
             return Err(broken("it is not a JSON-RPC response"));
         };
-        let wanted = Wanted {
-            id: call.id,
-            method: call.method,
-            revision: call.caller.revision(),
-            server_info: &self.0.server_info,
-            server,
-            uris: (call.caller.endpoint == Endpoint::Merged)
-                .then(|| call.route.source.uri_map())
-                .filter(|map| !map.is_verbatim()),
-        };
         let Outcome::Result(result) = &response.outcome else {
-            let reply = answer::write(&response.outcome, wanted);
-            return Ok(Ended { reply, outcome: label::Outcome::RpcError });
+            let reply = answer::write(&response.outcome, self.wanted(call));
+            return Ok(Some(Ended { reply, outcome: label::Outcome::RpcError }));
         };
-        if connection.era() == Era::Modern {
-            match answer::kind(result) {
-                Kind::Complete => {}
-                Kind::InputRequired => return self.input_required(call, result, wanted),
-                Kind::Unknown => return Err(broken("its resultType is unknown")),
+        if era == Era::Modern {
+            match (answer::kind(result), &call.caller.peer) {
+                (Kind::Complete, _) => {}
+                (Kind::Unknown, _) => return Err(broken("its resultType is unknown")),
+                (Kind::InputRequired, Peer::Modern(_)) => return self.pass_questions(call, result).map(Some),
+                (Kind::InputRequired, Peer::Legacy(session)) => {
+                    let session = session.clone();
+                    return self.next_round(call, &session, result).await.map(|()| None);
+                }
             }
         }
         let failed = call.method == Method::ToolsCall && answer::is_tool_error(result);
         let outcome = if failed { label::Outcome::ToolError } else { label::Outcome::Ok };
-        Ok(Ended { reply: answer::write(&response.outcome, wanted), outcome })
+        Ok(Some(Ended { reply: answer::write(&response.outcome, self.wanted(call)), outcome }))
     }
 
-    /// A modern upstream wants input first. A modern client gets the questions and our seal on the state.
-    fn input_required(
-        &self,
-        call: &Call<'_, '_>,
-        result: &Object<'_>,
-        wanted: Wanted<'_>,
-    ) -> Result<Ended, GatewayError> {
-        let server = wanted.server;
-        let broken = |what| GatewayError::upstream(server, CallError::Violation(what));
-        let Peer::Modern(peer) = &call.caller.peer else {
-            return Err(GatewayError::InputNotSupported { server: server.to_owned() });
-        };
-        if !call.method.may_ask() || !(result.has("inputRequests") || result.has("requestState")) {
-            return Err(broken("it asks for input in a way that it must not"));
+    /// What an answer to this call is written for.
+    pub(super) fn wanted<'w>(&'w self, call: &'w Call<'_, '_>) -> Wanted<'w> {
+        let source = call.route.source;
+        let prefixed = call.caller.endpoint == Endpoint::Merged;
+        Wanted {
+            id: call.id,
+            method: call.method,
+            revision: call.caller.revision(),
+            server_info: &self.0.server_info,
+            server: source.name.as_str(),
+            uris: prefixed.then(|| source.uri_map()).filter(|map| !map.is_verbatim()),
         }
-        if !result
-            .object("inputRequests")
-            .unwrap_or_default()
-            .iter()
-            .all(|(_, ask)| is_declared(&peer.capabilities, ask))
-        {
-            return Err(broken("it asks for input that the client did not offer"));
-        }
-        let state = match result.get_some("requestState").map(|_| result.string("requestState")) {
-            None => None,
-            Some(Some(state)) => {
-                let sealed = self.0.sealer.seal(binding(call), &state, self.seconds());
-                Some(sealed.map_err(|_| broken("its requestState is too long"))?)
-            }
-            Some(None) => return Err(broken("its requestState is not a string")),
-        };
-        let text = answer::write_result(result, wanted, state.as_deref());
-        Ok(Ended { reply: Reply { error: None, text: text.into() }, outcome: label::Outcome::Ok })
-    }
-
-    /// Seconds since the gateway started: the clock of sealed states.
-    fn seconds(&self) -> u64 {
-        self.0.started.elapsed().as_secs()
     }
 }
 
-fn binding(call: &Call<'_, '_>) -> Binding {
-    Binding {
-        server: call.route.source.name.to_string(),
-        principal: call.caller.principal.as_str().to_owned(),
-        method: call.method.as_str().to_owned(),
-        target: call.route.original.to_string(),
-        digest: digest(call.method, call.params),
-    }
+/// The message of one leg.
+fn outgoing(
+    call: &Call<'_, '_>,
+    connection: &Connection,
+    leg: &Leg,
+    level: Option<Level>,
+) -> Result<Outgoing, CallError> {
+    let declared = declared(call, connection.revision());
+    let edits = Edits {
+        original: &call.route.original,
+        revision: connection.revision(),
+        stamp: connection.stamp(&declared, level.map(Level::as_str)),
+        progress_token: call.exchange.wants_progress().then(|| leg.id()),
+        state: call.retry.state.as_deref(),
+        responses: call.retry.responses.as_deref(),
+    };
+    let mut body = Vec::with_capacity(512 + call.params.get("arguments").map_or(0, str::len));
+    jsonrpc::begin_request(&mut body, &leg.id().to_string(), call.method.as_str());
+    write_params(&mut body, call.method, call.params, edits);
+    body.push(b'}');
+    Ok(Outgoing {
+        method: call.method.as_str(),
+        name: call.method.named_by().map(|_| Box::from(call.route.original.as_ref())),
+        params: mirrored(call, connection)?,
+        body: body.into(),
+    })
 }
 
-/// Whether a modern client declared that it can be asked this.
-fn is_declared(capabilities: &ClientCapabilities, ask: &str) -> bool {
-    use crate::protocol::method::question;
-    let Ok(ask) = Object::parse(ask) else { return false };
-    let by_url = || ask.object("params").and_then(|p| p.string("mode").map(|m| m == "url")).unwrap_or(false);
-    match ask.string("method").as_deref() {
-        Some(question::ROOTS) => capabilities.roots,
-        Some(question::SAMPLING) => capabilities.sampling,
-        Some(question::ELICITATION) => {
-            if by_url() {
-                capabilities.url
-            } else {
-                capabilities.form
-            }
-        }
-        _ => false,
+/// What a modern upstream is told that it may ask: as much as this client declared.
+fn declared(call: &Call<'_, '_>, revision: Revision) -> Box<str> {
+    let capabilities = match &call.caller.peer {
+        Peer::Modern(peer) => &peer.capabilities,
+        Peer::Legacy(session) => &session.capabilities,
+    };
+    match *capabilities == ClientCapabilities::default() {
+        true => "{}".into(),
+        false => capabilities_text(capabilities, revision),
     }
 }
 

@@ -39,10 +39,19 @@ pub struct Binding {
     pub digest: String,
 }
 
+/// What a state stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Held {
+    /// A modern upstream's own `requestState`, byte for byte.
+    Upstream(String),
+    /// A call that this gateway holds open: its key and round.
+    Call { key: u64, round: u32 },
+}
+
 #[derive(Serialize, Deserialize)]
 struct Sealed {
     binding: Binding,
-    state: String,
+    held: Held,
     expires: u64,
 }
 
@@ -66,12 +75,12 @@ impl Sealer {
         RandomizedNonceKey::new(&AES_256_GCM_SIV, key).map(Self).map_err(|_| Invalid)
     }
 
-    /// Seals an upstream's state until `now` + [`STATE_TTL`]; `now` is in seconds of any clock that [`Sealer::open`] is given too.
-    pub fn seal(&self, binding: Binding, state: &str, now: u64) -> Result<String, Invalid> {
-        if state.len() > STATE_FROM_UPSTREAM_MAX {
+    /// Seals a state until `now` + [`STATE_TTL`]; `now` is in seconds of any clock that [`Sealer::open`] is given too.
+    pub fn seal(&self, binding: Binding, held: Held, now: u64) -> Result<String, Invalid> {
+        if matches!(&held, Held::Upstream(state) if state.len() > STATE_FROM_UPSTREAM_MAX) {
             return Err(Invalid);
         }
-        let sealed = Sealed { binding, state: state.to_owned(), expires: now + STATE_TTL.as_secs() };
+        let sealed = Sealed { binding, held, expires: now + STATE_TTL.as_secs() };
         let mut text = serde_json::to_vec(&sealed).map_err(|_| Invalid)?;
         let nonce = self.0.seal_in_place_append_tag(Aad::empty(), &mut text).map_err(|_| Invalid)?;
         let mut out = nonce.as_ref().to_vec();
@@ -79,8 +88,8 @@ impl Sealer {
         Ok(URL_SAFE_NO_PAD.encode(out))
     }
 
-    /// The upstream's state, byte for byte, if `text` was sealed here for the same binding and is still in time.
-    pub fn open(&self, text: &str, binding: &Binding, now: u64) -> Result<String, Invalid> {
+    /// What was sealed, if `text` was sealed here for the same binding and is still in time.
+    pub fn open(&self, text: &str, binding: &Binding, now: u64) -> Result<Held, Invalid> {
         if text.len() > STATE_FROM_DOWNSTREAM_MAX {
             return Err(Invalid);
         }
@@ -92,7 +101,7 @@ impl Sealer {
         let nonce = Nonce::try_assume_unique_for_key(&bytes).map_err(|_| Invalid)?;
         let opened = self.0.open_in_place(nonce, Aad::empty(), &mut sealed).map_err(|_| Invalid)?;
         let sealed: Sealed = serde_json::from_slice(opened).map_err(|_| Invalid)?;
-        if sealed.binding == *binding && now < sealed.expires { Ok(sealed.state) } else { Err(Invalid) }
+        if sealed.binding == *binding && now < sealed.expires { Ok(sealed.held) } else { Err(Invalid) }
     }
 }
 
@@ -150,20 +159,21 @@ mod tests {
     #[test]
     fn a_state_opens_for_its_own_request_and_time_only() {
         let sealer = Sealer::new(&[7; 32]).unwrap();
-        let text = sealer.seal(binding("ask"), "S\u{e9}\"\\", 1000).unwrap();
-        assert_eq!(sealer.open(&text, &binding("ask"), 1000).as_deref(), Ok("S\u{e9}\"\\"));
-        assert_eq!(sealer.open(&text, &binding("ask"), 1000 + 3599).as_deref(), Ok("S\u{e9}\"\\"));
+        let held = Held::Upstream("S\u{e9}\"\\".into());
+        let text = sealer.seal(binding("ask"), held.clone(), 1000).unwrap();
+        assert_eq!(sealer.open(&text, &binding("ask"), 1000), Ok(held.clone()));
+        assert_eq!(sealer.open(&text, &binding("ask"), 1000 + 3599), Ok(held.clone()));
         assert_eq!(sealer.open(&text, &binding("ask"), 1000 + 3600), Err(Invalid));
         assert_eq!(sealer.open(&text, &binding("other"), 1000), Err(Invalid));
         let foreign = Sealer::new(&[8; 32]).unwrap();
         assert_eq!(foreign.open(&text, &binding("ask"), 1000), Err(Invalid));
-        assert_ne!(text, sealer.seal(binding("ask"), "S\u{e9}\"\\", 1000).unwrap(), "two rounds, two texts");
+        assert_ne!(text, sealer.seal(binding("ask"), held, 1000).unwrap(), "two rounds, two texts");
     }
 
     #[test]
     fn any_change_of_a_state_is_refused() {
         let sealer = Sealer::new(&[7; 32]).unwrap();
-        let text = sealer.seal(binding("ask"), "state", 0).unwrap();
+        let text = sealer.seal(binding("ask"), Held::Call { key: 7, round: 1 }, 0).unwrap();
         for at in 0..text.len() {
             let mut changed = text.clone().into_bytes();
             changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };

@@ -79,6 +79,8 @@ pub struct Edits<'a> {
     pub progress_token: Option<u64>,
     /// The upstream's own `requestState`, on a retry.
     pub state: Option<&'a str>,
+    /// Answers that the gateway collected, JSON text; otherwise the caller's own pass.
+    pub responses: Option<&'a str>,
 }
 
 /// Writes the parameters of a leg: the caller's members as they stand, but for names, metadata and what belongs to a hop.
@@ -92,9 +94,12 @@ pub fn write_params(out: &mut Vec<u8>, method: Method, params: &Object<'_>, edit
             (Method::Complete, "ref") => write_ref(w.key(key), value, edits.original),
             (Method::Complete, "context") if !edits.revision.has_completion_context() => {}
             (_, "_meta" | "requestState" | "task") => {}
-            (_, "inputResponses") if !(modern && method.may_ask()) => {}
+            (_, "inputResponses") if edits.responses.is_some() || !(modern && method.may_ask()) => {}
             _ => w.raw(key, value),
         }
+    }
+    if let Some(responses) = edits.responses.filter(|_| modern) {
+        w.raw("inputResponses", responses);
     }
     if let Some(state) = edits.state.filter(|_| modern) {
         w.string("requestState", state);
@@ -122,7 +127,8 @@ mod tests {
 
     fn written(method: Method, params: &str, revision: Revision, token: Option<u64>) -> String {
         let params = Object::parse(params).unwrap();
-        let edits = Edits { original: "orig", revision, stamp: None, progress_token: token, state: Some("S") };
+        let edits =
+            Edits { original: "orig", revision, stamp: None, progress_token: token, state: Some("S"), responses: None };
         let mut out = Vec::new();
         write_params(&mut out, method, &params, edits);
         String::from_utf8(out).unwrap()

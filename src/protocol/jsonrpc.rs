@@ -36,9 +36,15 @@ impl<'a> Id<'a> {
     }
 }
 
-/// An id kept beyond the text it came from.
+/// An id kept beyond the text it came from. The default is the number 0.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct OwnedId(Box<str>);
+
+impl Default for OwnedId {
+    fn default() -> Self {
+        Self("0".into())
+    }
+}
 
 impl OwnedId {
     /// The JSON text.

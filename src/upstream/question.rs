@@ -12,7 +12,8 @@ use tokio::sync::mpsc;
 
 use super::wire::{Observer, Pulse};
 use crate::protocol::code;
-use crate::protocol::jsonrpc::{self, OwnedId};
+use crate::protocol::jsonrpc::{self, Id, OwnedId};
+use crate::protocol::object::write_string;
 use crate::telemetry::metrics::label::QuestionOutcome;
 use crate::telemetry::metrics::server::ServerMetrics;
 
@@ -74,7 +75,7 @@ pub struct Replier {
     id: OwnedId,
     outbox: Option<mpsc::Sender<Bytes>>,
     open: Arc<OpenQuestions>,
-    metrics: Arc<ServerMetrics>,
+    metrics: Option<Arc<ServerMetrics>>,
 }
 
 impl Replier {
@@ -85,7 +86,17 @@ impl Replier {
         open: Arc<OpenQuestions>,
         metrics: Arc<ServerMetrics>,
     ) -> Self {
-        Self { id, outbox: Some(outbox), open, metrics }
+        Self { id, outbox: Some(outbox), open, metrics: Some(metrics) }
+    }
+
+    /// For a question that the gateway asks itself in a modern server's name: the answer, a whole response with the
+    /// string `key` as id, comes out of the other end of `answers`.
+    pub fn of_ours(key: &str, answers: mpsc::Sender<Bytes>) -> Self {
+        let mut raw = Vec::with_capacity(key.len() + 2);
+        write_string(&mut raw, key);
+        let raw = String::from_utf8_lossy(&raw).into_owned();
+        let id = Id::parse(&raw).map_or_else(OwnedId::default, OwnedId::from);
+        Self { id, outbox: Some(answers), open: Arc::default(), metrics: None }
     }
 
     /// Answers a ping, which asks nobody.
@@ -104,7 +115,7 @@ impl Replier {
     pub fn forget(mut self) {
         self.outbox = None;
         self.open.done(&self.id);
-        self.metrics.question(QuestionOutcome::Cancelled);
+        self.count(QuestionOutcome::Cancelled);
     }
 
     /// The upstream's id of the question: unique among those that are open on its connection.
@@ -133,10 +144,16 @@ impl Replier {
         self.send(out.into_bytes(), QuestionOutcome::Failed);
     }
 
+    fn count(&self, outcome: QuestionOutcome) {
+        if let Some(metrics) = &self.metrics {
+            metrics.question(outcome);
+        }
+    }
+
     fn send(&mut self, text: Vec<u8>, outcome: QuestionOutcome) {
         let Some(outbox) = self.outbox.take() else { return };
         self.open.done(&self.id);
-        self.metrics.question(outcome);
+        self.count(outcome);
         if outbox.try_send(Bytes::from(text)).is_err() {
             tracing::debug!("an answer to an upstream's question was dropped: its connection is gone or stuck");
         }
@@ -152,15 +169,25 @@ impl Drop for Replier {
     }
 }
 
+/// Questions for the tests of those who carry them.
+#[cfg(test)]
+pub mod testing {
+    use super::*;
+
+    /// A replier, and where its answer comes out.
+    pub fn replier(id: Id<'_>) -> (Replier, mpsc::Receiver<Bytes>) {
+        let (tx, rx) = mpsc::channel(4);
+        let metrics = crate::telemetry::metrics::Metrics::new().unwrap().server("x");
+        (Replier::new(id.into(), tx, Arc::default(), metrics), rx)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::jsonrpc::Id;
 
     fn question() -> (Replier, mpsc::Receiver<Bytes>) {
-        let (tx, rx) = mpsc::channel(4);
-        let metrics = crate::telemetry::metrics::Metrics::new().unwrap().server("x");
-        (Replier::new(Id::parse("\"q\"").unwrap().into(), tx, Arc::default(), metrics), rx)
+        testing::replier(Id::parse("\"q\"").unwrap())
     }
 
     #[test]
