@@ -1,3 +1,6 @@
 //! The integration tests: one binary, one file a scenario.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod support;
+mod tidy;

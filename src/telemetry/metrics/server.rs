@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::label::{EntryKind, LineSource, Outcome, RestartReason, UpstreamState};
+use super::label::{EntryKind, LineSource, Outcome, QuestionOutcome, RestartReason, UpstreamState};
 use super::{Counter, Families, Gauge, Held, Histogram};
 use crate::protocol::method::Method;
 use crate::protocol::revision::Era;
@@ -115,6 +115,7 @@ pub struct ServerMetrics {
     lines: [Counter; LineSource::COUNT],
     entries: [Gauge; EntryKind::COUNT],
     truncations: [Counter; EntryKind::COUNT],
+    questions: [Counter; QuestionOutcome::COUNT],
 }
 
 impl ServerMetrics {
@@ -127,6 +128,7 @@ impl ServerMetrics {
             lines: LineSource::ALL.map(|v| f.lines.with_label_values(&[server, v.as_str()])),
             entries: EntryKind::ALL.map(|v| f.entries.with_label_values(&[server, v.as_str()])),
             truncations: EntryKind::ALL.map(|v| f.truncations.with_label_values(&[server, v.as_str()])),
+            questions: QuestionOutcome::ALL.map(|v| f.questions.with_label_values(&[v.as_str()])),
         }
     }
 
@@ -150,6 +152,11 @@ impl ServerMetrics {
     /// The upstream contributes this many entries of `kind` now.
     pub fn set_entries(&self, kind: EntryKind, entries: usize) {
         self.entries[kind as usize].set(i64::try_from(entries).unwrap_or(i64::MAX));
+    }
+
+    /// A question of the upstream came to its end.
+    pub fn question(&self, outcome: QuestionOutcome) {
+        self.questions[outcome as usize].inc();
     }
 
     /// A list of the upstream was cut.
