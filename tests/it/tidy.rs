@@ -330,7 +330,9 @@ fn tests_neither_sleep_a_thread_nor_are_skipped() {
         if source.text.contains(&sleep) {
             broken.push(format!("{} sleeps: wait for what should happen, or pause tokio's clock", source.path));
         }
-        if source.text.contains(&skip) {
+        // The one good reason: it is the body of a process that other tests start.
+        let is_skipped = |line: &str| line.contains(&skip) && !line.contains("other tests start");
+        if source.text.lines().any(is_skipped) {
             broken.push(format!("{} skips a test: fix it or delete it, a skipped test protects nothing", source.path));
         }
     }
