@@ -3,11 +3,10 @@
 //! `app` binds the listener, fills [`Facts`] and serves [`router`]. Everything here only reads, and what it reads are
 //! facts made to be shown: no configuration values, so no secret can reach a page by accident.
 //!
-//! Requests are answered only under a host name that is ours ([`host`]); there are no CORS headers, so no page of
+//! Requests are answered only under a host name that is ours ([`crate::policy::host`]); there are no CORS headers, so no page of
 //! another origin can read an answer.
 
 pub mod facts;
-pub mod host;
 mod page;
 
 use std::sync::Arc;
@@ -20,8 +19,8 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
+use crate::policy::host::{self, Hosts, Verdict};
 use facts::{CatalogFacts, Readiness, ServerFacts};
-use host::{Hosts, Verdict};
 
 /// Prometheus' text exposition format.
 const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";

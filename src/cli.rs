@@ -70,7 +70,7 @@ struct LogArgs {
     /// How log lines look; wins over the configuration
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<LogFormat>,
-    /// What is logged: a level, or a list like info,manifold::upstream=debug; wins over the configuration
+    /// What is logged: a level, or a list like info,mcp_manifold::upstream=debug; wins over the configuration
     #[arg(long, value_name = "FILTER")]
     log_level: Option<String>,
 }

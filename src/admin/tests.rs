@@ -1,6 +1,7 @@
 //! The routes, asked without a socket.
 
 use axum::body::Body;
+use axum::http::HeaderMap;
 use http_body_util::BodyExt;
 use tower::ServiceExt;
 
@@ -81,7 +82,7 @@ impl Facts for Fake {
 
 const READY: Readiness = Readiness { ready: true, draining: false, waiting_for: Vec::new() };
 
-async fn get_as(readiness: Readiness, host: &str, path: &str) -> (StatusCode, axum::http::HeaderMap, String) {
+async fn get_as(readiness: Readiness, host: &str, path: &str) -> (StatusCode, HeaderMap, String) {
     let router = router(Arc::new(Fake { readiness }), &["gate.example.com".to_owned()]);
     let request = Request::get(path).header("host", host).body(Body::empty()).unwrap();
     let response = router.oneshot(request).await.unwrap();

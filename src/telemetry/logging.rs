@@ -25,7 +25,7 @@ pub enum Format {
 pub enum LogError {
     /// The filter is not a level or a list of `target=level`.
     #[error(
-        "log level {filter:?} is not understood: {reason}; write a level (error, warn, info, debug, trace, off) or a list like \"info,manifold::upstream=debug\""
+        "log level {filter:?} is not understood: {reason}; write a level (error, warn, info, debug, trace, off) or a list like \"info,mcp_manifold::upstream=debug\""
     )]
     Filter {
         /// What was asked for.
@@ -120,7 +120,7 @@ mod tests {
             ("info", true),
             ("WARN", true),
             ("off", true),
-            ("info,manifold::upstream=debug", true),
+            ("info,mcp_manifold::upstream=debug", true),
             ("info, hyper=warn", true),
             ("", false),
             (",", false),
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn a_bad_filter_says_what_to_write() {
         let text = parse_filter("verbose").unwrap_err().to_string();
-        assert!(text.contains("\"verbose\"") && text.contains("info,manifold::upstream=debug"), "{text}");
+        assert!(text.contains("\"verbose\"") && text.contains("info,mcp_manifold::upstream=debug"), "{text}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub mod label;
 mod process;
 pub mod server;
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use prometheus::core::{MetricVec, MetricVecBuilder};
@@ -244,7 +245,7 @@ impl Metrics {
         let mut page = String::with_capacity(16 * 1024);
         if let Err(error) = TextEncoder::new().encode_utf8(&self.registry.gather(), &mut page) {
             // Only a family without series can fail; a scrape that says so beats one that is cut without a word.
-            page.push_str(&format!("# not complete: {error}\n"));
+            let _ = writeln!(page, "# not complete: {error}");
         }
         process::render(&mut page);
         page

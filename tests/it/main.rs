@@ -1,5 +1,8 @@
 //! The integration tests: one binary, one file a scenario.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod official_client;
 mod scripted_upstream;
 mod support;
+mod tidy;

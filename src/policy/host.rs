@@ -1,4 +1,5 @@
 //! Which `Host` a request may name (protocol.md §3.3): the defence against DNS rebinding, as a pure rule.
+//! Both HTTP edges ask it, `downstream` and `admin`.
 //!
 //! A page that a browser was tricked into loading can make it send requests to a loopback listener, but only under the
 //! page's own DNS name. So names must be known, while an IP address needs no list: no DNS answer can forge it, and the
@@ -6,11 +7,11 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use axum::http::header::HOST;
-use axum::http::{HeaderValue, Request, Version};
+use http::header::HOST;
+use http::{HeaderValue, Request, Version};
 
 /// What a request under a foreign name is told.
-pub(super) const FOREIGN: &str =
+pub const FOREIGN: &str =
     "this host name is not served here; use an IP address or localhost, or add the name to allowedHosts\n";
 
 /// What a request's host is.
