@@ -93,7 +93,7 @@ mod tests {
         let now = tokio::time::Instant::now().into_std() + Duration::from_secs(3_600);
         let parts = said.iter().enumerate().map(|(order, said)| {
             let mut offer = Offer::new(said.era, true);
-            let read_at = said.age_ms.map(|age| now - Duration::from_millis(age));
+            let read_at = said.age_ms.map(|age| now.checked_sub(Duration::from_millis(age)).unwrap());
             let list = List {
                 items: vec![tool("t").into()],
                 read_at,

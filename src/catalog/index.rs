@@ -16,6 +16,13 @@ pub(super) struct At {
     pub(super) entry: u32,
 }
 
+impl At {
+    #[expect(clippy::cast_possible_truncation, reason = "slots and entries are counted in memory, far below 2^32")]
+    pub(super) fn new(slot: usize, entry: usize) -> Self {
+        Self { slot: slot as u32, entry: entry as u32 }
+    }
+}
+
 /// Who owns an original name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
@@ -44,7 +51,7 @@ impl Index {
         let mut shared = false;
         for (slot, entries) in slots.iter().map(|s| s.part.contribution.entries(kind)).enumerate() {
             for (entry, e) in entries.iter().enumerate() {
-                let at = At { slot: slot as u32, entry: entry as u32 };
+                let at = At::new(slot, entry);
                 shared |= own(&mut index.exposed, &e.exposed, at);
                 own(&mut index.original, &e.original, at);
             }
@@ -59,7 +66,7 @@ impl Index {
         for (slot, entries) in slots.iter().map(|s| s.part.contribution.entries(kind)).enumerate() {
             let is_shared = |name: &Arc<str>| self.exposed.get(name) == Some(&Owner::Several);
             let places = entries.iter().enumerate().filter(|(_, e)| is_shared(&e.exposed));
-            self.hidden.extend(places.map(|(entry, _)| At { slot: slot as u32, entry: entry as u32 }));
+            self.hidden.extend(places.map(|(entry, _)| At::new(slot, entry)));
         }
     }
 }

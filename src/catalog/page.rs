@@ -98,13 +98,17 @@ impl<'s> View<'s> {
                 runs.push((slot, 0..slot.part.contribution.count(kind, shape)));
                 continue;
             }
-            let is_hidden = |entry: usize| hidden.contains(&At { slot: at as u32, entry: entry as u32 });
+            let is_hidden = |entry: usize| hidden.contains(&At::new(at, entry));
             let flags = slot.part.contribution.shown(kind, shape).map(is_hidden);
             runs.extend(visible_runs(flags).into_iter().map(|run| (slot, run)));
         }
         runs
     }
 
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a list of four thousand million entries does not fit the memory"
+    )]
     fn encode(self, kind: Kind, shape: Shape, offset: usize, page_size: usize) -> String {
         let mut bytes = Vec::with_capacity(CURSOR_LEN);
         bytes.extend_from_slice(&self.digest(kind, shape));

@@ -73,7 +73,7 @@ pub struct UriMap<'s> {
     prefix: Option<&'s str>,
 }
 
-impl<'s> UriMap<'s> {
+impl UriMap<'_> {
     /// Whether URIs are exposed as they are.
     pub fn is_verbatim(self) -> bool {
         self.prefix.is_none()
@@ -161,7 +161,7 @@ mod tests {
             let source = source(&key, 0);
             let uri = if ui { format!("ui://{uri}") } else { uri };
             let exposed = source.uri_map().expose(&uri).into_owned();
-            let back = source.uri_map().original(&exposed).map(std::borrow::Cow::into_owned);
+            let back = source.uri_map().original(&exposed).map(Cow::into_owned);
             prop_assert_eq!(back.as_deref(), Some(uri.as_str()));
             prop_assert_eq!(claimed_prefix(&exposed), Some(key.as_str()));
         }

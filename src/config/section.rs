@@ -80,7 +80,7 @@ macro_rules! keys {
         $(flatten $inner:ident: $Inner:ty;)? $(foreign $foreign:expr;)? $(besides $($other:ident),+;)?) => {
         impl $crate::config::section::Section for $name {
             fn keys() -> Vec<&'static str> {
-                #[allow(unused_mut)]
+                #[allow(unused_mut, reason = "only some tables have an inner one")]
                 let mut keys = vec![$($key),*];
                 $(keys.extend(<$Inner>::keys());)?
                 keys
@@ -102,7 +102,7 @@ macro_rules! keys {
 
             fn layer(&self) -> Vec<$crate::config::tree::Entry> {
                 let Self { $($field,)* $($inner,)? $($($other: _,)+)? } = self;
-                #[allow(unused_mut)]
+                #[allow(unused_mut, reason = "only some tables have an inner one")]
                 let mut entries = vec![$($crate::config::tree::Entry::new($key, $crate::config::codec::$codec::show($field))),*];
                 $(entries.extend($inner.layer());)?
                 entries

@@ -218,7 +218,7 @@ impl Rules {
         }
         match &server.transport {
             TransportConfig::Stdio { command, cwd, .. } => {
-                self.process(command.expose(), cwd.as_ref().map(|cwd| cwd.expose()))
+                self.process(command.expose(), cwd.as_ref().map(|cwd| cwd.expose()));
             }
             TransportConfig::Http { url, .. } | TransportConfig::Sse { url, .. } => self.url(url.expose(), config),
         }

@@ -6,10 +6,10 @@
 use std::net::Ipv4Addr;
 
 use axum::http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ORIGIN};
-use axum::http::{HeaderMap, Method, Request, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 
 use super::settings::Settings;
-use crate::admin::host::{Hosts, Verdict};
+use crate::policy::host::{Hosts, Verdict};
 use crate::protocol::classify::Refusal;
 use crate::protocol::code;
 
@@ -80,7 +80,7 @@ pub fn too_large(limit: usize) -> Refusal {
 
 /// Programs send no `Origin`; browsers send it with every request that a page makes (protocol.md §3.3).
 fn check_origin(headers: &HeaderMap, allowed: &[String]) -> Result<(), Refusal> {
-    let ours = |value: &axum::http::HeaderValue| {
+    let ours = |value: &HeaderValue| {
         value.to_str().is_ok_and(|origin| {
             is_loopback(origin) || allowed.iter().any(|a| a.trim_end_matches('/').eq_ignore_ascii_case(origin))
         })

@@ -228,6 +228,7 @@ impl Visit {
     }
 
     /// The same session, in use once more.
+    #[must_use]
     pub fn again(&self) -> Self {
         Self::begin(Arc::clone(&self.table), Arc::clone(&self.kept))
     }

@@ -97,7 +97,7 @@ mod tests {
         let mut near = Stalling::new(near, Duration::from_secs(30));
         let reader = async {
             for _ in 0..4 {
-                tokio::time::sleep(Duration::from_secs(20)).await;
+                sleep(Duration::from_secs(20)).await;
                 far.read_u8().await.unwrap();
             }
         };

@@ -106,7 +106,7 @@ fn mapped<'v>(key: &str, value: &'v str, wanted: Wanted<'_>) -> Cow<'v, str> {
     links::rewrite_member(key, value, &exposing(uris)).map_or(Cow::Borrowed(value), Cow::Owned)
 }
 
-fn exposing<'m>(uris: UriMap<'m>) -> impl Fn(&str) -> Cow<'_, str> + 'm {
+fn exposing(uris: UriMap<'_>) -> impl Fn(&str) -> Cow<'_, str> {
     move |uri| uris.expose(uri)
 }
 

@@ -16,6 +16,7 @@ use crate::upstream::handle::{SubscribeError, Unavailable};
 
 /// Why a request got no answer from an upstream, or none at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the fields are named for what they hold")]
 pub enum GatewayError {
     /// The parameters are not what the method wants.
     Params(&'static str),

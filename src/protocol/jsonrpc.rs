@@ -476,7 +476,7 @@ mod tests {
         let text = r#"{"id":7,"error":{"code":-99999999999,"message":"m","x":1}}"#;
         let Message::Response(r) = parse(text, Reading::Lenient).unwrap() else { panic!() };
         let Outcome::Error(e) = r.outcome else { panic!() };
-        assert_eq!((e.code, e.message.as_ref(), e.raw.get("x")), (-99999999999, "m", Some("1")));
+        assert_eq!((e.code, e.message.as_ref(), e.raw.get("x")), (-99_999_999_999, "m", Some("1")));
         assert_eq!(r.id.and_then(Id::as_own), Some(7));
     }
 

@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn only_objects_without_duplicate_keys_are_objects() {
         for bad in [
-            r#"[1]"#,
+            "[1]",
             "1",
             "null",
             r#"{"a":1,"a":2}"#,

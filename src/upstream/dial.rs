@@ -1,6 +1,6 @@
 //! Opens a connection to an upstream and learns what it speaks: the async half of `protocol::opening`.
 //!
-//! The actor calls [`dial`] and owns what comes out: the connection, the tasks that feed it, the child process.
+//! The actor calls `dial` and owns what comes out: the connection, the tasks that feed it, the child process.
 //! A slow start must not brand a server legacy: the probe's clock starts when the process shows life, `initialize` goes
 //! out beside the probe and not instead of it, and a verdict that came from silence says so (protocol.md §1.5).
 

@@ -30,9 +30,12 @@ pub struct Question {
     pub replier: Replier,
 }
 
+/// By the upstream's id: who hears the answer's end, and the leg's deadline.
+type Asked = HashMap<OwnedId, (Arc<dyn Observer>, Arc<Pulse>)>;
+
 /// Questions of one connection that are not answered yet, with the leg that each belongs to.
 #[derive(Debug, Default)]
-pub(super) struct OpenQuestions(Mutex<HashMap<OwnedId, (Arc<dyn Observer>, Arc<Pulse>)>>);
+pub(super) struct OpenQuestions(Mutex<Asked>);
 
 impl OpenQuestions {
     pub(super) fn opened(&self, id: OwnedId, observer: Arc<dyn Observer>, pulse: Arc<Pulse>) {
@@ -64,7 +67,7 @@ impl OpenQuestions {
         drop(gone);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<OwnedId, (Arc<dyn Observer>, Arc<Pulse>)>> {
+    fn lock(&self) -> MutexGuard<'_, Asked> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -388,10 +388,7 @@ impl Wire {
     /// The observer of the leg that something belongs to, where that is certain.
     fn observer(&self, stream: Option<u64>) -> Option<Arc<dyn Observer>> {
         let ledger = self.ledger();
-        let id = match (stream, ledger.attribute()) {
-            (Some(id), _) | (None, Attribution::Leg(id)) => id,
-            _ => return None,
-        };
+        let ((Some(id), _) | (None, Attribution::Leg(id))) = (stream, ledger.attribute()) else { return None };
         ledger.get(id).map(|w| w.observer.clone())
     }
 

@@ -42,7 +42,7 @@ fn an_item_within_one_chunk_is_not_copied() {
 #[test]
 fn a_completed_item_leaves_no_memory_behind() {
     let mut partial = Partial::default();
-    partial.keep(&[b'x'; 1 << 20]);
+    partial.keep(&vec![b'x'; 1 << 20]);
     partial.complete(Bytes::new());
     assert_eq!(partial.0.capacity(), 0);
 }

@@ -1,6 +1,6 @@
 //! Newline-delimited messages over two pipes: a child's, or any other pair (tests use one in memory).
 //!
-//! The actor owns the two tasks made of [`read`] and [`write`]; both end with the connection.
+//! The actor owns the two tasks made of [`read`] and [`write()`]; both end with the connection.
 
 use std::sync::Arc;
 
