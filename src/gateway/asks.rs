@@ -106,7 +106,7 @@ impl Asks {
             state.open = open;
             answered
         };
-        for (key, question) in Vec::<(Box<str>, Question)>::from(answered) {
+        for (key, question) in answered {
             question.replier.result(responses.get(&key).unwrap_or("{}"));
         }
         Ok(())

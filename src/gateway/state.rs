@@ -44,8 +44,13 @@ pub struct Binding {
 pub enum Held {
     /// A modern upstream's own `requestState`, byte for byte.
     Upstream(String),
-    /// A call that this gateway holds open: its key and round.
-    Call { key: u64, round: u32 },
+    /// A call that this gateway holds open.
+    Call {
+        /// Its key in the table of suspended calls.
+        key: u64,
+        /// The round that the client was given.
+        round: u32,
+    },
 }
 
 #[derive(Serialize, Deserialize)]

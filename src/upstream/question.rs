@@ -174,6 +174,7 @@ impl Drop for Replier {
 
 /// Questions for the tests of those who carry them.
 #[cfg(test)]
+#[allow(clippy::missing_panics_doc, reason = "a test fails by panicking")]
 pub mod testing {
     use super::*;
 

@@ -35,13 +35,13 @@ pub fn text(message: &Value) -> String {
 /// A response whose body is read as it comes.
 pub struct Reply {
     pub status: u16,
-    pub headers: axum::http::HeaderMap,
+    pub headers: http::HeaderMap,
     body: axum::body::BodyDataStream,
     seen: String,
 }
 
 pub async fn http(verb: &str, url: &str, headers: &[(&str, &str)], body: &str) -> Result<Reply, String> {
-    let mut request = axum::http::Request::builder().method(verb).uri(url);
+    let mut request = http::Request::builder().method(verb).uri(url);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }

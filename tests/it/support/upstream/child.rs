@@ -1,5 +1,7 @@
 //! The stdio upstream: what this test binary does when it is started as a child (see the parent module).
 
+#![allow(clippy::disallowed_methods, reason = "ending at once is what a scenario asks of a child")]
+
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;

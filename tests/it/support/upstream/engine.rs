@@ -82,7 +82,7 @@ impl Engine {
     }
 
     pub async fn message(&self, text: &str, leg: Leg) {
-        let Ok(message) = serde_json::from_str::<Incoming>(text) else {
+        let Ok(message) = serde_json::from_str::<Incoming<'_>>(text) else {
             return leg.error(400, "null", json!({"code": -32700, "message": "not a message"})).await;
         };
         match (&message.method, message.id) {

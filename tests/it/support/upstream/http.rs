@@ -73,7 +73,7 @@ async fn post(
     if script.http.strict_accept && !accepts_both {
         return status(406, String::new());
     }
-    let Ok(message) = serde_json::from_str::<Incoming>(&text) else {
+    let Ok(message) = serde_json::from_str::<Incoming<'_>>(&text) else {
         return error(400, None, -32700, "not a message");
     };
     let id = message.id.map(|id| id.get());

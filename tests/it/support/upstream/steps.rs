@@ -189,7 +189,7 @@ fn content_of(response: &str) -> String {
         #[serde(borrow)]
         error: Option<&'a RawValue>,
     }
-    match serde_json::from_str::<Response>(response) {
+    match serde_json::from_str::<Response<'_>>(response) {
         Ok(Response { result: Some(result), .. }) => result.get().to_owned(),
         Ok(Response { error: Some(error), .. }) => format!(r#"{{"error":{}}}"#, error.get()),
         _ => "null".into(),
