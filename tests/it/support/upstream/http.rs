@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, Response, StatusCode, header};
 use axum::routing::any;
 use base64::Engine as _;
+use http_body_util::BodyExt as _;
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -184,7 +185,7 @@ pub fn record(from: &str, verb: &Method, headers: &HeaderMap, body: &str) -> Rec
 }
 
 pub async fn read(body: Body) -> String {
-    let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
+    let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
