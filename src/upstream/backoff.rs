@@ -22,7 +22,7 @@ impl Backoff {
 
     /// The upstream serves.
     pub fn serving(&mut self, now: Instant) {
-        self.healthy_since = Some(now);
+        self.healthy_since.get_or_insert(now);
     }
 
     /// It failed: how long to wait. `dice` is any random number; the wait is between half and the whole of the step.

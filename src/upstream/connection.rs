@@ -72,9 +72,9 @@ impl Connection {
         self.wire.closed().is_cancelled()
     }
 
-    /// Ends it; the actor dials anew. For a caller that learnt that the upstream lost the session.
-    pub fn close(&self) {
-        self.wire.close();
+    /// Ends it; the actor shakes hands anew at once. For a caller that learnt that the upstream lost the session.
+    pub fn renew(&self) {
+        self.wire.renew();
     }
 
     /// Requests in flight on it.

@@ -118,7 +118,9 @@ impl Handle {
         old: &Arc<Connection>,
         limit: Duration,
     ) -> Result<Arc<Connection>, Unavailable> {
-        old.close();
+        if !old.is_closed() {
+            old.renew();
+        }
         let mut status = self.watch();
         let fresh = || self.shared.current.load_full().filter(|c| !Arc::ptr_eq(c, old) && !c.is_closed());
         let waiting = async {

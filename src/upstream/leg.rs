@@ -142,15 +142,21 @@ impl Leg {
                 self.answer().await
             }
             Link::Http(link) => {
-                tokio::select! {
+                let answer = tokio::select! {
                     biased;
                     // A server may answer on another stream of the session, and a lost connection ends every leg.
                     answer = &mut self.waiting => answer.unwrap_or(Err(CallError::Lost { sent: true })),
-                    answer = link.exchange(wire, self.id, self.speaking.or(wire.revision()), &out) => match answer? {
-                        Some(text) => Ok(text),
-                        None => (&mut self.waiting).await.unwrap_or(Err(CallError::Lost { sent: true })),
+                    answer = link.exchange(wire, self.id, self.speaking.or(wire.revision()), &out) => match answer {
+                        Ok(Some(text)) => Ok(text),
+                        Err(error) => Err(error),
+                        Ok(None) => (&mut self.waiting).await.unwrap_or(Err(CallError::Lost { sent: true })),
                     },
+                };
+                if !matches!(answer, Err(CallError::Lost { .. })) {
+                    // Answered on its own stream, so nothing is left to cancel.
+                    wire.forget(self.id);
                 }
+                answer
             }
         }
     }

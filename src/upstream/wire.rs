@@ -4,7 +4,7 @@
 //! here; the actor takes the [`Notices`]. Incoming messages are handed on without ever waiting for a consumer, so one
 //! slow caller cannot stop the answers of others.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -162,6 +162,7 @@ pub struct Wire {
     questions: Arc<OpenQuestions>,
     outbox: mpsc::Sender<Bytes>,
     closed: CancellationToken,
+    renewing: AtomicBool,
     noise: AtomicUsize,
 }
 
@@ -192,6 +193,7 @@ impl Wire {
             questions: Arc::default(),
             outbox,
             closed: CancellationToken::new(),
+            renewing: AtomicBool::new(false),
             noise: AtomicUsize::new(0),
         };
         (Arc::new(wire), taken)
@@ -215,6 +217,17 @@ impl Wire {
     /// Legs in flight.
     pub fn in_flight(&self) -> usize {
         self.ledger().len()
+    }
+
+    /// Ends the connection because the upstream wants a new handshake, not because anything is broken.
+    pub(super) fn renew(&self) {
+        self.renewing.store(true, Ordering::Release);
+        self.close();
+    }
+
+    /// Whether it ended for a new handshake.
+    pub(super) fn is_renewing(&self) -> bool {
+        self.renewing.load(Ordering::Acquire)
     }
 
     /// Ends the connection: every leg in flight fails at once.

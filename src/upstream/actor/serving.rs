@@ -46,7 +46,7 @@ const LISTEN_WAIT: Duration = Duration::from_secs(3);
 pub(super) enum Exit {
     /// The gateway stops, or drops this server.
     Cancelled,
-    /// The connection is fine but should be another one: the server turned out to be modern.
+    /// Nothing is broken, but another connection is wanted: the server turned out to be modern, or lost our session.
     Redial,
     /// The connection broke; the text says how.
     Lost(String),
@@ -105,7 +105,7 @@ impl Serving {
                 biased;
                 () = cancel.cancelled() => return Exit::Cancelled,
                 Some(command) = actor.inbox.recv() => self.command(actor, command),
-                () = closed.cancelled() => return Exit::Lost(how_it_ended(live).await),
+                () = closed.cancelled() => return lost(&self.connection.clone(), live).await,
                 Some(done) = self.work.next() => if let Some(exit) = self.done(actor, done).await { return exit },
                 pending = notices.take() => self.noticed(actor, pending),
             }
@@ -413,6 +413,14 @@ async fn watch(
         Ok(Message::Response(r)) if matches!(r.outcome, Outcome::Result(_)) => Ok(()),
         _ => Err(SubscribeError::Refused),
     }
+}
+
+async fn lost(connection: &Connection, live: &mut Live) -> Exit {
+    if connection.wire.is_renewing() {
+        info!("the server lost our session; shaking hands anew");
+        return Exit::Redial;
+    }
+    Exit::Lost(how_it_ended(live).await)
 }
 
 /// A child that closed its output has usually just ended: say how.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method as Verb, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::sync::{OnceCell, mpsc};
@@ -21,6 +21,7 @@ use crate::protocol::framing::sse::EventDecoder;
 use crate::protocol::framing::values::ValueDecoder;
 use crate::protocol::header::{self as names, LAST_EVENT_ID, MCP_PROTOCOL_VERSION, MCP_SESSION_ID};
 use crate::protocol::jsonrpc::{self, Message, Reading};
+use crate::protocol::method::Method;
 use crate::protocol::revision::{Era, Revision};
 use crate::upstream::error::CallError;
 use crate::upstream::leg::Outgoing;
@@ -79,31 +80,35 @@ impl HttpLink {
     ) -> Result<Option<Bytes>, CallError> {
         let headers = self.headers(revision, Some(out));
         match self.post(headers, out.body.clone()).await? {
-            Posted::Body(response) => self.answer(wire, id, response).await,
+            Posted::Body(response) => {
+                if out.method == Method::Initialize.as_str() {
+                    self.keep_session(response.headers());
+                }
+                self.answer(wire, id, response).await
+            }
             Posted::Nothing => Ok(None),
-            Posted::Failed(status, body) => self.failed(wire, status, body).map(Some),
+            Posted::Failed(status, body) => self.failed(wire, id, status, body).map(Some),
         }
     }
 
     /// One POST, as far as its status.
     pub(in crate::upstream) async fn post(&self, headers: HeaderMap, body: Bytes) -> Result<Posted, CallError> {
-        let response = self.client.send(Method::POST, &self.target, &headers, body).await?;
+        let response = self.client.send(Verb::POST, &self.target, &headers, body).await?;
         let status = response.status();
         if !status.is_success() {
             return Ok(Posted::Failed(status, collect(response, ERROR_BODY_MAX).await.unwrap_or_default()));
-        }
-        if let Some(session) = response.headers().get(MCP_SESSION_ID) {
-            self.offered(session);
         }
         let empty = response.headers().get(header::CONTENT_LENGTH).is_some_and(|l| l == "0");
         let accepted = matches!(status.as_u16(), 202 | 204);
         Ok(if accepted || empty { Posted::Nothing } else { Posted::Body(response) })
     }
 
-    /// Keeps the session id that comes with the first answer after which it is wanted.
-    fn offered(&self, session: &HeaderValue) {
-        if self.session.set(session.clone()).is_err() {
-            debug!("a session id beside the one in use was ignored");
+    /// Keeps the session id of a handshake. Ids on other answers mean nothing; some mocks send them in the modern era.
+    fn keep_session(&self, headers: &HeaderMap) {
+        if let Some(session) = headers.get(MCP_SESSION_ID)
+            && self.session.set(session.clone()).is_err()
+        {
+            debug!("a second handshake on one connection: its session id was ignored");
         }
     }
 
@@ -212,15 +217,14 @@ impl HttpLink {
         if let Some(last) = last {
             headers.insert(LAST_EVENT_ID, last);
         }
-        self.client.send(Method::GET, &self.target, &headers, Bytes::new()).await
+        self.client.send(Verb::GET, &self.target, &headers, Bytes::new()).await
     }
 
     /// What a failure status means: a lost session, a JSON-RPC answer, or just the status.
-    fn failed(&self, wire: &Wire, status: StatusCode, body: Bytes) -> Result<Bytes, CallError> {
-        let answers = std::str::from_utf8(&body)
-            .ok()
-            .is_some_and(|text| matches!(jsonrpc::parse(text, Reading::Lenient), Ok(Message::Response(_))));
-        if self.session.initialized() && (status == StatusCode::NOT_FOUND || is_session_error(status, &body)) {
+    fn failed(&self, wire: &Wire, id: u64, status: StatusCode, body: Bytes) -> Result<Bytes, CallError> {
+        let answered = answered_id(&body);
+        let is_ours = answered == Some(Some(id));
+        if self.session.initialized() && is_session_lost(status, &body, is_ours) {
             // The first to notice closes the connection; the actor shakes hands anew.
             if !self.gone.swap(true, Ordering::Relaxed) {
                 debug!(server = %wire.server, "the upstream lost our session");
@@ -229,7 +233,7 @@ impl HttpLink {
         }
         match status.as_u16() {
             401 | 403 => Err(CallError::Unauthorized),
-            _ if answers => Ok(body),
+            _ if answered.is_some() => Ok(body),
             status => Err(CallError::Status(status)),
         }
     }
@@ -238,7 +242,7 @@ impl HttpLink {
     pub(in crate::upstream) async fn end_session(&self, wire: &Wire) {
         if self.session.initialized() && !self.gone.load(Ordering::Relaxed) {
             let headers = self.headers(wire.revision(), None);
-            let farewell = self.client.send(Method::DELETE, &self.target, &headers, Bytes::new());
+            let farewell = self.client.send(Verb::DELETE, &self.target, &headers, Bytes::new());
             if timeout(DELETE_WAIT, farewell).await.is_err() {
                 debug!(server = %wire.server, "the upstream did not answer DELETE in time");
             }
@@ -246,9 +250,22 @@ impl HttpLink {
     }
 }
 
-/// A legacy upstream may answer 400 for a session it does not know (bug report kind "session 400 from an upstream").
-fn is_session_error(status: StatusCode, body: &[u8]) -> bool {
-    status == StatusCode::BAD_REQUEST && body.windows(7).any(|w| w.eq_ignore_ascii_case(b"session"))
+/// The id that a JSON-RPC response in `body` answers: `None` where there is no response, `Some(None)` where its id is not ours.
+fn answered_id(body: &[u8]) -> Option<Option<u64>> {
+    match jsonrpc::parse(std::str::from_utf8(body).ok()?, Reading::Lenient) {
+        Ok(Message::Response(response)) => Some(response.id.and_then(jsonrpc::Id::as_own)),
+        _ => None,
+    }
+}
+
+/// 404 means a lost session (protocol.md §4.5). Some upstreams say 400 (bug report kind "session 400 from an upstream"),
+/// which counts only where the error speaks of a session and does not answer our request by its id.
+fn is_session_lost(status: StatusCode, body: &[u8], is_ours: bool) -> bool {
+    match status {
+        StatusCode::NOT_FOUND => true,
+        StatusCode::BAD_REQUEST => !is_ours && body.windows(7).any(|w| w.eq_ignore_ascii_case(b"session")),
+        _ => false,
+    }
 }
 
 pub(super) fn is_event_stream(headers: &HeaderMap) -> bool {
