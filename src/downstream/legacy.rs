@@ -41,6 +41,12 @@ impl Conversation {
 
     /// Serves a request; `None` when it was withdrawn or its session ended, and nothing may be answered.
     pub async fn request(&self, request: &Request<'_>, outlet: &Outlet) -> Option<Reply> {
+        if request.method == Method::Initialize.as_str() {
+            // Alone it begins a session and never comes here; with others it may not come (protocol.md §3.11).
+            let refusal =
+                Refusal::invalid("initialized", "a batch cannot initialize; its session is initialized already");
+            return Some(refused(&refusal, Some(request.id.as_raw())));
+        }
         let Some(method) = served(&request.method) else {
             return Some(refused(&classify::method_unknown(Era::Legacy), Some(request.id.as_raw())));
         };

@@ -4,4 +4,5 @@
 
 pub mod app;
 pub mod client;
+pub mod exact;
 pub mod upstream;
