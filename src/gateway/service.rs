@@ -25,7 +25,7 @@ use super::rounds::Retry;
 use super::suspended::{Attached, Came};
 use super::target::{Edits, Target, write_params};
 use super::{Caller, Gateway, Peer, Reply};
-use crate::catalog::{Endpoint, Entry, Route};
+use crate::catalog::{Endpoint, Entry, Route, Snapshot};
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::jsonrpc::{self, Message, Outcome, Reading, Request};
 use crate::protocol::level::Level;
@@ -82,7 +82,7 @@ impl Gateway {
             Ok(target) => target,
             Err(error) => return fail(&error),
         };
-        let snapshot = self.0.catalog.load();
+        let snapshot = self.snapshot_for(&target, &caller.endpoint).await;
         let found = snapshot.view(&caller.endpoint).ok_or(GatewayError::Method).and_then(|view| target.find(view));
         let route = match found {
             Ok(route) => route,
@@ -117,6 +117,17 @@ impl Gateway {
             "call"
         );
         ended.reply
+    }
+
+    /// The current snapshot; where the target is not in it and servers are still starting, the one after they have.
+    async fn snapshot_for(&self, target: &Target<'_>, endpoint: &Endpoint) -> Arc<Snapshot> {
+        let snapshot = self.0.catalog.load();
+        let known = snapshot.view(endpoint).is_some_and(|view| target.find(view).is_ok());
+        if known {
+            return snapshot;
+        }
+        self.0.catalog.settled(endpoint, self.0.settings.startup_wait).await;
+        self.0.catalog.load()
     }
 
     /// Checks that need the route: mirrored parameters, answers to questions, and the state that came back.
@@ -157,7 +168,14 @@ impl Gateway {
     async fn once(&self, call: &Call<'_, '_>) -> Result<(Era, Came), GatewayError> {
         let name = call.route.source.name.as_str();
         let unavailable = |why| GatewayError::unavailable(name, &why);
-        let mut connection = call.handle.connection().map_err(unavailable)?;
+        let mut connection = match call.handle.connection() {
+            // Not tried yet: the gateway has just started.
+            Err(why) if why.retry_in.is_none() => {
+                self.0.catalog.settled(&call.caller.endpoint, self.0.settings.startup_wait).await;
+                call.handle.connection().map_err(unavailable)?
+            }
+            other => other.map_err(unavailable)?,
+        };
         let mut came = self.leg(call, &connection).await;
         if let Came::Answer(Err(error)) = &came
             && may_repeat(call.method, error)

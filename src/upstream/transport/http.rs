@@ -222,9 +222,8 @@ impl HttpLink {
 
     /// What a failure status means: a lost session, a JSON-RPC answer, or just the status.
     fn failed(&self, wire: &Wire, id: u64, status: StatusCode, body: Bytes) -> Result<Bytes, CallError> {
-        let answered = answered_id(&body);
-        let is_ours = answered == Some(Some(id));
-        if self.session.initialized() && is_session_lost(status, &body, is_ours) {
+        let answer = answers(&body, id);
+        if self.session.initialized() && is_session_lost(status, &body, answer == Some(true)) {
             // The first to notice closes the connection; the actor shakes hands anew.
             if !self.gone.swap(true, Ordering::Relaxed) {
                 debug!(server = %wire.server, "the upstream lost our session");
@@ -233,7 +232,7 @@ impl HttpLink {
         }
         match status.as_u16() {
             401 | 403 => Err(CallError::Unauthorized),
-            _ if answered.is_some() => Ok(body),
+            _ if answer.is_some() => Ok(body),
             status => Err(CallError::Status(status)),
         }
     }
@@ -250,10 +249,10 @@ impl HttpLink {
     }
 }
 
-/// The id that a JSON-RPC response in `body` answers: `None` where there is no response, `Some(None)` where its id is not ours.
-fn answered_id(body: &[u8]) -> Option<Option<u64>> {
+/// Whether `body` is a JSON-RPC response, and if so, whether it answers request `id`.
+fn answers(body: &[u8], id: u64) -> Option<bool> {
     match jsonrpc::parse(std::str::from_utf8(body).ok()?, Reading::Lenient) {
-        Ok(Message::Response(response)) => Some(response.id.and_then(jsonrpc::Id::as_own)),
+        Ok(Message::Response(response)) => Some(response.id.and_then(jsonrpc::Id::as_own) == Some(id)),
         _ => None,
     }
 }
