@@ -358,7 +358,9 @@ impl Serving {
                 sleep(wait).await;
                 let revision = Revision::NEWEST_MODERN;
                 let params = opening::discover_params(&client_info, &ClientCapabilities::bridged(), revision);
-                let answer = own_request(connection, Method::Discover, params, limit).await;
+                let leg = Leg::open(&connection.wire, Arc::new(Unobserved)).speaking(revision);
+                let out = message(leg.id(), Method::Discover, &params);
+                let answer = leg.run(out, Limits::of(limit)).await;
                 let found = answer.as_ref().ok().and_then(|text| discovered(text, revision));
                 let modern = matches!(found, Some(Discovered::Modern(_) | Discovered::Retry(_)));
                 Done::Probed { modern, certain: found.is_some(), attempt: attempt + 1 }

@@ -31,6 +31,16 @@ const BUSY_PROBES: u32 = 3;
 /// Wait between those.
 const BUSY_WAIT: Duration = Duration::from_millis(500);
 
+/// What a probe found.
+enum Found {
+    /// It is modern.
+    Modern(Verdict),
+    /// It does not know the question.
+    Legacy,
+    /// It did not answer, or is too busy to: if it then takes a handshake, that says little.
+    Silent,
+}
+
 impl Dialler {
     pub(super) async fn dial_http(
         &self,
@@ -46,15 +56,18 @@ impl Dialler {
         let verdict = match self.config.protocol {
             ProtocolPin::Legacy => self.initialize_http(&wire).await,
             ProtocolPin::Modern => self.probe_http(&wire).await.and_then(|found| match found {
-                Some(verdict) => Ok(Ok(verdict)),
-                None => Err(DialError::Handshake(
+                Found::Modern(verdict) => Ok(Ok(verdict)),
+                Found::Legacy | Found::Silent => Err(DialError::Handshake(
                     "it is pinned to `protocol: modern` but does not answer server/discover".into(),
                 )),
             }),
             ProtocolPin::Auto if known_legacy => self.initialize_http(&wire).await,
             ProtocolPin::Auto => match self.probe_http(&wire).await {
-                Ok(Some(verdict)) => Ok(Ok(verdict)),
-                Ok(None) => self.initialize_http(&wire).await,
+                Ok(Found::Modern(verdict)) => Ok(Ok(verdict)),
+                Ok(Found::Legacy) => self.initialize_http(&wire).await,
+                Ok(Found::Silent) => {
+                    self.initialize_http(&wire).await.map(|v| v.map(|v| Verdict { provisional: true, ..v }))
+                }
                 Err(error) => Err(error),
             },
         };
@@ -74,8 +87,7 @@ impl Dialler {
         }
     }
 
-    /// `None`: say `initialize`.
-    async fn probe_http(&self, wire: &Arc<Wire>) -> Result<Option<Verdict>, DialError> {
+    async fn probe_http(&self, wire: &Arc<Wire>) -> Result<Found, DialError> {
         let limit = self.config.timeouts.probe;
         let mut busy = 0;
         let mut revision = Revision::NEWEST_MODERN;
@@ -84,8 +96,10 @@ impl Dialler {
             let params = opening::discover_params(&self.client_info, &ClientCapabilities::bridged(), revision);
             let by_status = match ask_modern(wire, &params, revision, limit).await {
                 Ok(text) => match read_outcome(&text, |o| opening::discovered(o, revision))? {
-                    Discovered::Modern(hello) => return Ok(Some(Verdict { hello: *hello, provisional: false })),
-                    Discovered::Legacy => return Ok(None),
+                    Discovered::Modern(hello) => {
+                        return Ok(Found::Modern(Verdict { hello: *hello, provisional: false }));
+                    }
+                    Discovered::Legacy => return Ok(Found::Legacy),
                     Discovered::Refused(why) => return Err(DialError::Handshake(why)),
                     Discovered::Retry(next) if !retried => {
                         (revision, retried) = (next, true);
@@ -99,18 +113,19 @@ impl Dialler {
                 },
                 Err(CallError::Unauthorized) => ByStatus::Unauthorized,
                 Err(CallError::Status(status)) => opening::by_status(status),
-                Err(CallError::Violation(_) | CallError::Timeout { .. }) => return Ok(None),
+                Err(CallError::Timeout { .. }) => return Ok(Found::Silent),
+                Err(CallError::Violation(_)) => return Ok(Found::Legacy),
                 Err(error) => return Err(dial_error(error, limit)),
             };
             match by_status {
-                ByStatus::Legacy => return Ok(None),
+                ByStatus::Legacy => return Ok(Found::Legacy),
                 ByStatus::Unauthorized => return Err(DialError::Unauthorized(401)),
                 ByStatus::Redirect => {
                     return Err(DialError::Config(
                         "it redirects to another origin: put that address into `url`".into(),
                     ));
                 }
-                ByStatus::Later if busy + 1 >= BUSY_PROBES => return Ok(None),
+                ByStatus::Later if busy + 1 >= BUSY_PROBES => return Ok(Found::Silent),
                 ByStatus::Later => {
                     busy += 1;
                     sleep(BUSY_WAIT * busy).await;
@@ -132,8 +147,8 @@ impl Dialler {
                 }
                 Initialized::Modern if self.config.protocol == ProtocolPin::Auto => {
                     match self.probe_http(wire).await? {
-                        Some(verdict) => Ok(Ok(verdict)),
-                        None => Err(DialError::Handshake("it answers neither server/discover nor initialize".into())),
+                        Found::Modern(verdict) => Ok(Ok(verdict)),
+                        _ => Err(DialError::Handshake("it answers neither server/discover nor initialize".into())),
                     }
                 }
                 Initialized::Modern => Err(DialError::Handshake("it does not know initialize".into())),
