@@ -25,7 +25,7 @@ use super::settings::Settings;
 use super::stream::Events;
 use crate::catalog::Endpoint;
 use crate::gateway::Gateway;
-use crate::gateway::outlet::Outlet;
+use crate::gateway::outlet::{About, Outlet};
 use crate::policy::host::Hosts;
 use crate::policy::principal::Principal;
 use crate::protocol::classify::{self, Refusal};
@@ -68,7 +68,7 @@ async fn answer(edge: Arc<Edge>, name: Option<&str>, request: Request) -> Respon
     match admitted(edge, name, request).await {
         Ok(response) => response,
         Err(refusal) => {
-            record(None, began, Some(refusal.status), Outcome::refused(&refusal));
+            record(None, began, Some(refusal.status), Outcome::refused(&refusal), About::default());
             reply::refused(&refusal, None)
         }
     }

@@ -87,7 +87,7 @@ impl Pending {
 
     /// Writes the line of the request log.
     pub fn record(&self, status: StatusCode, outcome: Outcome) {
-        record(self.standing(), self.began, Some(status), outcome);
+        record(self.standing(), self.began, Some(status), outcome, self.outlet.about());
     }
 }
 
@@ -122,16 +122,21 @@ impl Drop for Pending {
         let began = self.began;
         // Questions and progress of what goes on have no reader any more. (Kept for a resumed stream: not built yet.)
         self.outlet.close();
+        let outlet = self.outlet.clone();
         let legacy = standing.is_some_and(|s| s.era == Era::Legacy);
         match Handle::try_current() {
             Ok(runtime) if legacy => {
                 let orphan = async move {
                     let answer = work.await;
-                    record(standing, began, None, (&answer).into());
+                    record(standing, began, None, (&answer).into(), outlet.about());
                 };
                 drop(self.orphans.spawn_on(orphan, &runtime));
             }
-            _ => record(standing, began, None, Outcome::word("disconnected")),
+            _ => {
+                // Dropped first: how it went is noted by then.
+                drop(work);
+                record(standing, began, None, Outcome::word("disconnected"), outlet.about());
+            }
         }
     }
 }

@@ -1,13 +1,15 @@
 //! The request log: one line a request, target `manifold::request`, without parameters, names or ids of anybody.
 //!
-//! `pending`, `endpoint` and `stdio` write it when a request has ended. All words are from closed sets; the gateway logs
-//! which server was asked.
+//! `pending`, `endpoint` and `stdio` write it when a request has ended. All words are from closed sets or from the
+//! configuration; which server was asked, and how it went there, the gateway noted in the exchange's outlet.
 
 use axum::http::StatusCode;
 use tokio::time::Instant;
 
 use super::pending::Answer;
 use crate::gateway::Reply;
+use crate::gateway::outlet::About;
+use crate::name::ServerName;
 use crate::protocol::classify::Refusal;
 use crate::protocol::method::Method;
 use crate::protocol::revision::Era;
@@ -81,13 +83,19 @@ impl From<&Answer> for Outcome {
     }
 }
 
-/// Writes the line. `status` is what went out over HTTP, where anything did.
-pub fn record(standing: Option<Standing>, began: Instant, status: Option<StatusCode>, outcome: Outcome) {
+/// Writes the line. `status` is what went out over HTTP, where anything did. How a call went at its server says more than
+/// that it was answered.
+pub fn record(standing: Option<Standing>, began: Instant, status: Option<StatusCode>, outcome: Outcome, about: About) {
+    let word = match about.outcome {
+        Some(ended) if outcome.word == "ok" || outcome.word == "error" => ended.as_str(),
+        _ => outcome.word,
+    };
     tracing::info!(
         target: "manifold::request",
+        server = about.server.as_ref().map(ServerName::as_str),
         era = standing.map(|s| s.era.as_str()),
         method = standing.map(|s| s.method),
-        outcome = outcome.word,
+        outcome = word,
         code = outcome.code,
         reason = outcome.reason,
         status = status.map(|s| s.as_u16()),

@@ -20,7 +20,7 @@ use super::legacy::{Conversation, cancelled_id, refused};
 use super::record::{Outcome, Standing, record};
 use super::settings::StdioSettings;
 use crate::catalog::Endpoint;
-use crate::gateway::outlet::Outlet;
+use crate::gateway::outlet::{About, Outlet};
 use crate::gateway::session::Session;
 use crate::gateway::{Caller, Gateway, ModernPeer, Peer, Reply};
 use crate::policy::principal::Principal;
@@ -288,17 +288,17 @@ impl Process {
         W: Future<Output = Option<Reply>> + Send + 'static,
     {
         let outlet = Outlet::new();
-        let answered = exchange(work(outlet.clone()), outlet, withdrawn, self.lines.clone());
+        let answered = exchange(work(outlet.clone()), outlet.clone(), withdrawn, self.lines.clone());
         self.served.spawn(async move {
             let began = Instant::now();
             let outcome = answered.await;
-            record(Some(standing), began, None, outcome);
+            record(Some(standing), began, None, outcome, outlet.about());
             id
         });
     }
 
     async fn refuse(&self, refusal: &Refusal, id: Option<&str>) {
-        record(None, Instant::now(), None, Outcome::refused(refusal));
+        record(None, Instant::now(), None, Outcome::refused(refusal), About::default());
         self.send(refused(refusal, id).text).await;
     }
 

@@ -10,6 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
+use crate::name::ServerName;
+use crate::telemetry::metrics::label::Outcome;
+
 /// Messages that a stream holds for a slow reader: some seconds of lively progress, a few hundred KiB at most in practice.
 pub const OUTLET_MESSAGES: usize = 256;
 
@@ -27,6 +30,16 @@ struct Shared {
 struct State {
     queue: VecDeque<Bytes>,
     closed: bool,
+    about: About,
+}
+
+/// What the gateway found out about the exchange that fills a stream: for the edge's one log line.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// The server that it went to.
+    pub server: Option<ServerName>,
+    /// How it ended there.
+    pub outcome: Option<Outcome>,
 }
 
 /// The stream was closed, or had to be because its reader is too slow.
@@ -107,6 +120,16 @@ impl Outlet {
     /// Whether messages are still taken.
     pub fn is_open(&self) -> bool {
         !self.lock().closed
+    }
+
+    /// Notes which server the exchange went to, and later how it ended.
+    pub fn note(&self, server: &ServerName, outcome: Option<Outcome>) {
+        self.lock().about = About { server: Some(server.clone()), outcome };
+    }
+
+    /// What was noted.
+    pub fn about(&self) -> About {
+        self.lock().about.clone()
     }
 
     /// Whether two handles are the same stream.

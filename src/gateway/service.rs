@@ -15,7 +15,6 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use http::HeaderMap;
 use tokio::time::Instant;
-use tracing::info;
 
 use super::answer::{self, Kind, Wanted};
 use super::error::GatewayError;
@@ -92,6 +91,7 @@ impl Gateway {
         let Some(handle) = self.0.directory.get(&server) else {
             return fail(&GatewayError::Unavailable { server: server.to_string(), retry_in: None });
         };
+        outlet.note(&server, None);
         let now = Instant::now();
         let record = handle.metrics().calls.begin(method, caller.era(), now);
         let voice = Voice::new(caller, outlet, RequestMeta::read(Some(params)).progress_token);
@@ -104,18 +104,8 @@ impl Gateway {
             Err(error) => Err(error),
         };
         let ended = ended.unwrap_or_else(|e| Ended { outcome: e.outcome(), reply: fail(&e) });
-        let end = Instant::now();
-        record.end(ended.outcome, end);
-        let duration_us = u64::try_from((end - now).as_micros()).unwrap_or(u64::MAX);
-        info!(
-            target: "manifold::call",
-            server = %server,
-            method = method.as_str(),
-            era = caller.era().as_str(),
-            outcome = ended.outcome.as_str(),
-            duration_us,
-            "call"
-        );
+        record.end(ended.outcome, Instant::now());
+        outlet.note(&server, Some(ended.outcome));
         ended.reply
     }
 
