@@ -10,6 +10,7 @@ use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::code;
+use super::depth::is_too_deep;
 use super::object::{Key, Object, ObjectVisitor, write_string};
 
 /// A request id as it stands on the wire: the text of a JSON string or integer, so that it goes back with the same
@@ -192,6 +193,10 @@ pub fn parse(text: &str, reading: Reading) -> Result<Message<'_>, EnvelopeError>
     if first_byte(text.as_bytes()) != Some(b'{') {
         let valid = serde_json::from_str::<IgnoredAny>(text).is_ok();
         return Err(if valid { invalid("the message is not a JSON object", None) } else { not_json() });
+    }
+    if reading == Reading::Strict && is_too_deep(text.as_bytes()) {
+        let reason = "the message is nested too deeply; 128 levels are the limit";
+        return Err(EnvelopeError { code: code::PARSE_ERROR, reason, id: None });
     }
     let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|_| not_json())?;
     envelope.classify(reading)

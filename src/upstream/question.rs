@@ -5,7 +5,7 @@
 //! whatever happens: a replier that is dropped answers with an error.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
@@ -30,24 +30,25 @@ pub struct Question {
     pub replier: Replier,
 }
 
-/// By the upstream's id: who hears the answer's end, and the leg's deadline.
-type Asked = HashMap<OwnedId, (Arc<dyn Observer>, Arc<Pulse>)>;
+/// By the upstream's id: who hears the answer's end, and the leg's deadline. The observer is held weakly: a request that
+/// ends takes its questions back when its observer is dropped, which it never would be if its questions kept it.
+type Asked = HashMap<OwnedId, (Weak<dyn Observer>, Arc<Pulse>)>;
 
 /// Questions of one connection that are not answered yet, with the leg that each belongs to.
 #[derive(Debug, Default)]
 pub(super) struct OpenQuestions(Mutex<Asked>);
 
 impl OpenQuestions {
-    pub(super) fn opened(&self, id: OwnedId, observer: Arc<dyn Observer>, pulse: Arc<Pulse>) {
+    pub(super) fn opened(&self, id: OwnedId, observer: &Arc<dyn Observer>, pulse: Arc<Pulse>) {
         pulse.question_opened();
-        self.lock().insert(id, (observer, pulse));
+        self.lock().insert(id, (Arc::downgrade(observer), pulse));
     }
 
     /// A question was answered, refused or taken back.
     pub(super) fn done(&self, id: &OwnedId) -> Option<Arc<dyn Observer>> {
         let (observer, pulse) = self.lock().remove(id)?;
         pulse.question_done();
-        Some(observer)
+        observer.upgrade()
     }
 
     /// Takes out the questions of the leg behind `pulse`: nobody answered them in time.
@@ -55,16 +56,18 @@ impl OpenQuestions {
         let mut open = self.lock();
         let ids: Vec<OwnedId> =
             open.iter().filter(|(_, (_, p))| Arc::ptr_eq(p, pulse)).map(|(id, _)| id.clone()).collect();
-        let taken = ids.into_iter().filter_map(|id| open.remove(&id).map(|(observer, _)| (id, observer))).collect();
+        let take = |id| {
+            let (observer, _) = open.remove(&id)?;
+            Some((id, observer.upgrade()?))
+        };
+        let taken = ids.into_iter().filter_map(take).collect();
         drop(open);
         pulse.questions_over();
         taken
     }
 
     pub(super) fn clear(&self) {
-        // Taken out first: dropping an observer may drop repliers, which come back here.
-        let gone = std::mem::take(&mut *self.lock());
-        drop(gone);
+        self.lock().clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, Asked> {

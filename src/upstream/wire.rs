@@ -450,7 +450,7 @@ impl Wire {
                 "no request is running that this question belongs to",
             ),
             (Some((observer, pulse)), fallback) => {
-                self.questions.opened(replier.id().clone(), observer.clone(), pulse);
+                self.questions.opened(replier.id().clone(), &observer, pulse);
                 let params = text_of(&request.params);
                 observer.ask(Question { method: request.method.as_ref().into(), params, fallback, replier });
             }
