@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::join_all;
 
+use super::refusal;
 use crate::gateway::outlet::Outlet;
 use crate::gateway::session::Session;
 use crate::gateway::{Caller, Gateway, Peer, Reply};
@@ -42,7 +43,7 @@ impl Conversation {
     /// Serves a request; `None` when it was withdrawn or its session ended, and nothing may be answered.
     pub async fn request(&self, request: &Request<'_>, outlet: &Outlet) -> Option<Reply> {
         let Some(method) = served(&request.method) else {
-            return Some(refused(&classify::method_unknown(Era::Legacy), Some(request.id.as_raw())));
+            return Some(self.refuse(&classify::method_unknown(Era::Legacy), Some(request.id.as_raw())));
         };
         if method != Method::Ping {
             self.session.set_initialized();
@@ -99,8 +100,13 @@ impl Conversation {
                 self.session.answer(&response);
                 None
             }
-            Err(error) => Some(refused(&Refusal::from(&error), error.id.as_deref())),
+            Err(error) => Some(self.refuse(&Refusal::from(&error), error.id.as_deref())),
         }
+    }
+
+    fn refuse(&self, refusal: &Refusal, id: Option<&str>) -> Reply {
+        self.gateway.metrics().refusal(refusal::label(refusal));
+        refused(refusal, id)
     }
 }
 
