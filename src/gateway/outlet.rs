@@ -26,8 +26,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     queue: VecDeque<Bytes>,
-    closed: bool,
     overflowed: bool,
+    closed: bool,
 }
 
 /// The stream was closed, or had to be because its reader is too slow.
