@@ -91,6 +91,11 @@ pub(super) async fn call(args: &CallArgs) -> Result<Exit, Failure> {
         let tools = list(&endpoint, Method::ToolsList, "tools").await?;
         answer = send_call(&endpoint, &args.name, arguments.as_deref(), schema_of(&tools, &args.name)).await?;
     }
+    if let Answer::Error { code: code::INVALID_PARAMS, message } = &answer
+        && message.starts_with("unknown tool")
+    {
+        return Err(Failure::new(Exit::Problem, format!("{message}; `manifold tools` lists those that there are")));
+    }
     let result = result_of(answer)?;
     let result_object = parsed(&result)?;
     if result_object.string("resultType").as_deref() == Some("input_required") {

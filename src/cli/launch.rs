@@ -46,9 +46,9 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, Failure> {
         ));
         return Ok(Exit::Problem);
     };
-    let (exit, problems, servers) = match config::load(&found, variables(), &config::System, &exe()?) {
-        Ok(loaded) => (Exit::Ok, loaded.warnings, loaded.config.servers.len()),
-        Err(problems) => (Exit::Problem, problems, 0),
+    let (exit, problems, servers, exposed) = match config::load(&found, variables(), &config::System, &exe()?) {
+        Ok(loaded) => (Exit::Ok, loaded.warnings, loaded.config.servers.len(), loaded.config.is_exposed()),
+        Err(problems) => (Exit::Problem, problems, 0, None),
     };
     if !problems.is_empty() {
         show(&problems);
@@ -56,6 +56,10 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, Failure> {
     if exit == Exit::Ok {
         let servers = if servers == 1 { "1 server".to_owned() } else { format!("{servers} servers") };
         writeln!(io::stdout(), "{}: good, {servers}", file.display())?;
+    }
+    if let Some(config::Exposed { key, address }) = exposed {
+        // A flag may permit it, and flags are not in the file: so this is no problem of the file.
+        complain(&format!("serve will not start with it as it is: {}", app::StartError::Exposed { key, address }));
     }
     Ok(exit)
 }

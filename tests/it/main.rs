@@ -1,5 +1,8 @@
 //! The integration tests: one binary, one file a scenario.
 
+mod admin;
+mod commands;
+mod metrics;
 mod official_client;
 mod scripted_upstream;
 mod support;

@@ -2,4 +2,6 @@
 
 pub mod app;
 pub mod client;
+pub mod program;
+pub mod scrape;
 pub mod upstream;
