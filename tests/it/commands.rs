@@ -249,7 +249,7 @@ async fn check_reports_every_problem_with_its_place() {
         assert!(bad.stderr.contains(said), "{said} is not in\n{}", bad.stderr);
     }
     for (name, text, said) in [
-        ("host.json", r#"{"mcpServers": {"a": {"command": "x" "args": []}}}"#, "host.json:1:39"),
+        ("host.json", r#"{"mcpServers": {"a": {"command": "x" "args": []}}}"#, "host.json:1:37"),
         ("bad.toml", "listen = \n", "bad.toml:1:"),
         ("bad.yml", "a: [\n", "bad.yml:"),
     ] {

@@ -4,5 +4,6 @@ mod admin;
 mod commands;
 mod metrics;
 mod official_client;
+mod official_sdk;
 mod scripted_upstream;
 mod support;
