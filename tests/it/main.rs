@@ -2,8 +2,10 @@
 
 mod admin;
 mod commands;
+mod logs;
 mod metrics;
 mod official_client;
 mod official_sdk;
 mod scripted_upstream;
+mod secrets;
 mod support;

@@ -2,6 +2,7 @@
 
 pub mod app;
 pub mod client;
+pub mod planted;
 pub mod program;
 pub mod scrape;
 pub mod upstream;

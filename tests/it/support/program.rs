@@ -4,6 +4,7 @@ use std::process::{Output, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, Command};
 use tokio::time::timeout;
@@ -78,7 +79,7 @@ impl Serving {
         let mut child = command(&all, directory.path()).envs(env.iter().copied()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut serving = Self { child, lines, said: String::new(), directory };
-        serving.hear("  servers ").await;
+        serving.hear(if args.contains(&"json") { "\"serving\"" } else { "  servers " }).await;
         serving
     }
 
@@ -96,8 +97,11 @@ impl Serving {
     }
 
     fn announced(&self, label: &str) -> String {
-        let line = self.said.lines().find(|line| line.trim_start().starts_with(label));
-        line.and_then(|line| line.split_whitespace().nth(1)).expect("a start-up line").to_owned()
+        let of_line = |line: &str| match line.starts_with('{') {
+            true => serde_json::from_str::<Value>(line).ok()?.get(label)?.as_str().map(str::to_owned),
+            false => line.strip_prefix("  ")?.strip_prefix(label)?.split_whitespace().next().map(str::to_owned),
+        };
+        self.said.lines().find_map(of_line).expect("it said where it serves")
     }
 
     /// The merged endpoint, as the start-up lines name it.
