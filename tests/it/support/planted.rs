@@ -41,7 +41,7 @@ impl Planted {
         old["env"]["SECRET"] = json!("PLANTED-variable");
         let down = json!({"command": "/nonexistent/program", "args": ["--token", "PLANTED-argument"],
             "env": {"TOKEN": "PLANTED-variable"}});
-        let away = json!({"url": "http://127.0.0.1:1/mcp/PLANTED-path?key=PLANTED-query",
+        let away = json!({"url": "http://PLANTED-user:PLANTED-password@127.0.0.1:1/mcp?key=PLANTED-query",
             "headers": {"Authorization": "Bearer PLANTED-header"}});
         json!({"mcpServers": {"files": files, "old": old, "down": down, "away": away}})
     }
