@@ -5,6 +5,7 @@
 pub mod core;
 pub mod facts;
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -143,16 +144,44 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
-/// Serves until a signal, then drains. `say` shows the few lines that tell where everything is.
+/// What a person needs to know once it serves; as text, the start-up lines.
+#[derive(Debug)]
+pub struct Started<'a> {
+    /// Where MCP is served.
+    pub mcp: SocketAddr,
+    /// Where the admin pages are.
+    pub admin: SocketAddr,
+    /// The configuration file; `None`: the built-in demo.
+    pub source: Option<&'a Path>,
+    /// Names of the configured servers.
+    pub servers: &'a [String],
+}
+
+impl fmt::Display for Started<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { mcp, admin, source, servers } = self;
+        writeln!(f, "manifold {}", env!("CARGO_PKG_VERSION"))?;
+        writeln!(f, "  endpoint  http://{mcp}/mcp")?;
+        writeln!(f, "  admin     http://{admin}/")?;
+        match source {
+            Some(file) => writeln!(f, "  config    {}", file.display())?,
+            None => writeln!(f, "  config    none found: serving the built-in demo servers")?,
+        }
+        let servers = if servers.is_empty() { "none".to_owned() } else { servers.join(", ") };
+        writeln!(f, "  servers   {servers}")
+    }
+}
+
+/// Serves until a signal, then drains. `say` tells where everything is.
 ///
 /// # Errors
 /// [`StartError`].
-pub async fn serve(loaded: Loaded, options: Options, say: impl FnOnce(&str)) -> Result<(), StartError> {
+pub async fn serve(loaded: Loaded, options: Options, say: impl FnOnce(&Started<'_>)) -> Result<(), StartError> {
     let source = loaded.source.clone();
-    let names: Vec<String> = loaded.config.servers.iter().map(|s| s.name.to_string()).collect();
+    let servers: Vec<String> = loaded.config.servers.iter().map(|s| s.name.to_string()).collect();
     let mut signals = shutdown::Signals::new()?;
     let running = Running::start(loaded.config, options).await?;
-    say(&banner(&running, source.as_deref(), &names));
+    say(&Started { mcp: running.mcp, admin: running.admin, source: source.as_deref(), servers: &servers });
     signals.next().await;
     info!("shutting down; a second signal ends at once");
     tokio::select! {
@@ -160,18 +189,6 @@ pub async fn serve(loaded: Loaded, options: Options, say: impl FnOnce(&str)) -> 
         () = signals.next() => info!("ended at once"),
     }
     Ok(())
-}
-
-fn banner(running: &Running, source: Option<&Path>, names: &[String]) -> String {
-    let config = match source {
-        Some(file) => file.display().to_string(),
-        None => "none found: serving the built-in demo servers".to_owned(),
-    };
-    let (mcp, admin, version) = (running.mcp, running.admin, env!("CARGO_PKG_VERSION"));
-    format!(
-        "manifold {version}\n  endpoint  http://{mcp}/mcp\n  admin     http://{admin}/\n  config    {config}\n  servers   {}\n",
-        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
-    )
 }
 
 /// The same gateway over standard input and output, until the input ends.

@@ -15,6 +15,7 @@ mod converse;
 mod endpoint;
 mod legacy;
 mod record;
+mod refusal;
 mod reply;
 mod stall;
 mod stream;

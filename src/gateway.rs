@@ -168,7 +168,10 @@ impl Gateway {
         principal: Principal,
         session_id: Box<str>,
     ) -> Result<(Arc<Session>, Reply), Reply> {
-        let fail = |e: &GatewayError| Err(e.reply(request.id.as_raw(), Method::Initialize, Era::Legacy, ""));
+        let fail = |e: &GatewayError| {
+            self.count_refusal(e);
+            Err(e.reply(request.id.as_raw(), Method::Initialize, Era::Legacy, ""))
+        };
         if self.0.draining.is_cancelled() {
             return fail(&GatewayError::Draining);
         }
@@ -219,7 +222,10 @@ impl Gateway {
         };
         let (reply, outcome) = match answered {
             Ok(reply) => (reply, label::Outcome::Ok),
-            Err(e) => (e.reply(request.id.as_raw(), method, caller.era(), &self.0.server_info), e.outcome()),
+            Err(e) => {
+                self.count_refusal(&e);
+                (e.reply(request.id.as_raw(), method, caller.era(), &self.0.server_info), e.outcome())
+            }
         };
         record.end(outcome, Instant::now());
         reply
@@ -229,6 +235,12 @@ impl Gateway {
     /// edge gives to the session itself. None of them crosses a shared connection (protocol.md §2.3).
     pub fn notify(&self, session: &Arc<Session>, notification: &Notification<'_>) {
         tracing::debug!(session = session.key, method = %notification.method, "a notification was ignored");
+    }
+
+    fn count_refusal(&self, error: &GatewayError) {
+        if let Some(reason) = error.refusal() {
+            self.0.metrics.refusal(reason);
+        }
     }
 
     /// Cancelled when the gateway begins to go away.

@@ -91,17 +91,32 @@ pub(super) async fn call(args: &CallArgs) -> Result<Exit, Failure> {
         let tools = list(&endpoint, Method::ToolsList, "tools").await?;
         answer = send_call(&endpoint, &args.name, arguments.as_deref(), schema_of(&tools, &args.name)).await?;
     }
-    let result = result_of(answer)?;
+    let result = result_of(explained(&args.name, answer)?)?;
     let result_object = parsed(&result)?;
     if result_object.string("resultType").as_deref() == Some("input_required") {
-        let message = format!("{} wants to ask its user something, which this command cannot do", args.name);
-        return Err(Failure::new(Exit::Problem, message));
+        return Err(wants_input(&args.name));
     }
     let page = if args.raw { result.clone() } else { content_text(&result_object) };
     let mut stdout = io::stdout().lock();
     let shown = if stdout.is_terminal() { for_terminal(&page) } else { page.as_str().into() };
     writeln!(stdout, "{}", shown.trim_end_matches('\n'))?;
     Ok(if result_object.get("isError") == Some("true") { Exit::Problem } else { Exit::Ok })
+}
+
+/// Errors of a call for which there is better advice than their text.
+fn explained(name: &str, answer: Answer) -> Result<Answer, Failure> {
+    match &answer {
+        Answer::Error { code: code::INVALID_PARAMS, message } if message.starts_with("unknown tool") => {
+            Err(Failure::new(Exit::Problem, format!("{message}; `manifold tools` lists those that there are")))
+        }
+        // What it misses is a client that can be asked.
+        Answer::Error { code: code::MISSING_CAPABILITY, .. } => Err(wants_input(name)),
+        _ => Ok(answer),
+    }
+}
+
+fn wants_input(name: &str) -> Failure {
+    Failure::new(Exit::Problem, format!("{name} wants to ask its user something, which this command cannot do"))
 }
 
 fn connect(args: &GatewayArgs) -> Result<Endpoint, Failure> {

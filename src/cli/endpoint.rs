@@ -47,7 +47,9 @@ pub(super) enum EndpointError {
     #[error("cannot reach {url}: {reason}; is the gateway running there?")]
     Unreachable { url: Uri, reason: String },
     /// An answer that is no MCP.
-    #[error("{url} does not answer like an MCP endpoint: {reason}")]
+    #[error(
+        "{url} does not answer like an MCP endpoint: {reason}; it is the line `endpoint` of what serve says when it starts"
+    )]
     NotMcp { url: Uri, reason: String },
     /// Not within `--timeout`.
     #[error("{url} did not answer within {}; --timeout allows more", humantime::format_duration(*after))]

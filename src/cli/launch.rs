@@ -17,9 +17,11 @@ pub(super) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
     let config = &mut loaded.config;
     config.listen = args.listen.unwrap_or(config.listen);
     config.admin.listen = args.admin_listen.unwrap_or(config.admin.listen);
-    begin(&loaded, &args.log)?;
+    let format = begin(&loaded, &args.log)?;
     let options = app::Options { insecure_no_auth: args.insecure_no_auth };
-    app::serve(loaded, options, announce).await.map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
+    app::serve(loaded, options, |started| announce(started, format))
+        .await
+        .map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
     Ok(Exit::Ok)
 }
 
@@ -31,9 +33,19 @@ pub(super) async fn stdio(args: StdioArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// The start-up lines; standard error, because the log is there too. Without one there is nobody to tell.
-fn announce(lines: &str) {
-    let _ = io::stderr().write_all(lines.as_bytes());
+/// The start-up lines; standard error, because the log is there too. Without one there is nobody to tell. Where the log is
+/// read by a program it is a line like any other.
+fn announce(started: &app::Started<'_>, format: Format) {
+    match format {
+        Format::Text => drop(io::stderr().write_all(started.to_string().as_bytes())),
+        Format::Json => tracing::info!(
+            endpoint = %format_args!("http://{}/mcp", started.mcp),
+            admin = %format_args!("http://{}/", started.admin),
+            config = started.source.map(|file| file.display().to_string()),
+            servers = started.servers.join(", "),
+            "serving"
+        ),
+    }
 }
 
 /// `check`: every problem at once.
@@ -46,9 +58,9 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, Failure> {
         ));
         return Ok(Exit::Problem);
     };
-    let (exit, problems, servers) = match config::load(&found, variables(), &config::System, &exe()?) {
-        Ok(loaded) => (Exit::Ok, loaded.warnings, loaded.config.servers.len()),
-        Err(problems) => (Exit::Problem, problems, 0),
+    let (exit, problems, servers, exposed) = match config::load(&found, variables(), &config::System, &exe()?) {
+        Ok(loaded) => (Exit::Ok, loaded.warnings, loaded.config.servers.len(), loaded.config.is_exposed()),
+        Err(problems) => (Exit::Problem, problems, 0, None),
     };
     if !problems.is_empty() {
         show(&problems);
@@ -56,6 +68,10 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit, Failure> {
     if exit == Exit::Ok {
         let servers = if servers == 1 { "1 server".to_owned() } else { format!("{servers} servers") };
         writeln!(io::stdout(), "{}: good, {servers}", file.display())?;
+    }
+    if let Some(config::Exposed { key, address }) = exposed {
+        // A flag may permit it, and flags are not in the file: so this is no problem of the file.
+        complain(&format!("serve will not start with it as it is: {}", app::StartError::Exposed { key, address }));
     }
     Ok(exit)
 }
@@ -94,8 +110,8 @@ fn show(problems: &[Problem]) {
     let _ = io::stderr().write_all(page.as_bytes());
 }
 
-/// Sets up the log, then says what was loaded.
-fn begin(loaded: &Loaded, args: &LogArgs) -> Result<(), Failure> {
+/// Sets up the log, then says what was loaded. Gives the form that the log has.
+fn begin(loaded: &Loaded, args: &LogArgs) -> Result<Format, Failure> {
     let (format, filter) = log_settings(&loaded.config, args);
     logging::init(format, filter).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
     match &loaded.source {
@@ -105,7 +121,7 @@ fn begin(loaded: &Loaded, args: &LogArgs) -> Result<(), Failure> {
     for warning in &loaded.warnings {
         tracing::warn!(%warning, "configuration");
     }
-    Ok(())
+    Ok(format)
 }
 
 /// Flags win over the configuration.

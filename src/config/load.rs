@@ -156,7 +156,7 @@ fn decode(mut config: Config, top: &Node, folder: &Path, walk: &mut Walk<'_>) ->
     for group in &servers {
         walk.enter(&group.key, |walk| {
             if !matches!(group.node.value, Value::Map(_) | Value::Null) {
-                walk.expected(&group.node, "a map of servers");
+                walk.expected_unseen(&group.node, "a map of servers");
             }
             for entry in group.node.entries() {
                 walk.enter(&entry.key, |walk| {

@@ -56,7 +56,7 @@ pub(super) fn read(file: &Path, bytes: &[u8]) -> Result<Node, Vec<Problem>> {
             Err(vec![Problem::of_file(file, "the file is empty", Some("the least is a map: `mcpServers: {}`"))])
         }
         _ => {
-            let message = format!("expected a map of settings at the top, found {}", node.quote());
+            let message = format!("expected a map of settings at the top, found {}", node.kind());
             Err(vec![Problem::of_file(file, message, Some("begin with a key such as `mcpServers`"))])
         }
     }

@@ -24,7 +24,7 @@ pub(super) trait Section: Sized {
     fn read(&mut self, node: &Node, walk: &mut Walk<'_>) {
         let Value::Map(entries) = &node.value else {
             if node.value != Value::Null {
-                walk.expected(
+                walk.expected_unseen(
                     node,
                     &format!(
                         "a map with keys such as `{}`",

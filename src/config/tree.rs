@@ -90,6 +90,18 @@ impl Node {
         self.hidden || matches!(self.origin, Origin::Variable(_))
     }
 
+    /// For messages where a secret may stand, in the right form or in a wrong one: what kind of value this is.
+    pub fn kind(&self) -> &'static str {
+        match &self.value {
+            Value::Null | Value::Broken => "nothing",
+            Value::List(_) => "a list",
+            Value::Map(_) => "a map",
+            Value::Bool(_) => "`true` or `false`",
+            Value::Number(_) => "a number",
+            Value::Text(_) => "a text",
+        }
+    }
+
     /// For messages: what stands here, without giving a secret away.
     pub fn quote(&self) -> String {
         match &self.value {

@@ -52,6 +52,13 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// The same where a secret may stand: what was found is not repeated.
+    pub fn expected_unseen(&mut self, node: &Node, wanted: &str) {
+        if node.value != Value::Broken {
+            self.error(&node.origin, format!("expected {wanted}, found {}", node.kind()), None);
+        }
+    }
+
     fn report(&mut self, severity: Severity, origin: &Origin, message: String, hint: Option<String>) {
         let (place, message) = match (origin, self.file) {
             (Origin::File(line, column), Some(file)) => {

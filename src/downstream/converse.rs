@@ -99,7 +99,7 @@ impl Posted {
         match gateway.initialize(request, self.endpoint.clone(), self.principal.clone(), admission.id().into()) {
             Ok((session, reply)) => {
                 let id = Some(admission.id().into());
-                admission.keep(session);
+                admission.keep(session, gateway.metrics().session());
                 Answer::Reply { era: Era::Legacy, reply, session: id }
             }
             Err(reply) => Answer::Reply { era: Era::Legacy, reply, session: None },

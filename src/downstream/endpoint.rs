@@ -19,6 +19,7 @@ use super::converse::Posted;
 use super::guard::{self, Accepts};
 use super::pending::{Pending, Ticket};
 use super::record::{Outcome, record};
+use super::refusal;
 use super::reply;
 use super::session::{Sessions, Visit};
 use super::settings::Settings;
@@ -59,13 +60,17 @@ async fn single(State(edge): State<Arc<Edge>>, Path(name): Path<String>, request
     answer(edge, Some(&name), request).await
 }
 
-async fn nothing_here() -> Response {
-    reply::refused(&not_found("nothing is served here; the MCP endpoint is /mcp"), None)
+async fn nothing_here(State(edge): State<Arc<Edge>>) -> Response {
+    let refusal = not_found("nothing is served here; the MCP endpoint is /mcp");
+    edge.gateway.metrics().refusal(refusal::label(&refusal));
+    reply::refused(&refusal, None)
 }
 
 async fn answer(edge: Arc<Edge>, name: Option<&str>, request: Request) -> Response {
     let began = Instant::now();
-    match admitted(edge, name, request).await {
+    let metrics = Arc::clone(edge.gateway.metrics());
+    let admitted = admitted(edge, name, request).await;
+    match admitted.inspect_err(|refusal| metrics.refusal(refusal::label(refusal))) {
         Ok(response) => response,
         Err(refusal) => {
             record(None, began, Some(refusal.status), Outcome::refused(&refusal), About::default());
@@ -111,7 +116,8 @@ async fn post(
         outlet: outlet.clone(),
         ticket: Arc::clone(&ticket),
     };
-    let pending = Pending::new(posted.converse(), ticket, outlet, edge.sessions.orphans().clone());
+    let (orphans, metrics) = (edge.sessions.orphans().clone(), Arc::clone(edge.gateway.metrics()));
+    let pending = Pending::new(posted.converse(), ticket, outlet, orphans, metrics);
     Ok(reply::respond(pending, accepts, &edge.settings).await)
 }
 
@@ -119,7 +125,8 @@ fn open_stream(edge: &Edge, visit: &Visit) -> Result<Response, Refusal> {
     let outlet = Outlet::new();
     visit.session().open_standalone(outlet.clone());
     let until = edge.sessions.draining().clone();
-    Ok(reply::stream(Events::standalone(outlet, visit.again(), until, edge.settings.keep_alive)))
+    let metrics = edge.gateway.metrics();
+    Ok(reply::stream(Events::standalone(outlet, visit.again(), until, edge.settings.keep_alive, metrics)))
 }
 
 /// The session of a GET or DELETE, which exist in the legacy era only.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::join_all;
 
+use super::refusal;
 use crate::gateway::outlet::Outlet;
 use crate::gateway::session::Session;
 use crate::gateway::{Caller, Gateway, Peer, Reply};
@@ -48,7 +49,7 @@ impl Conversation {
             return Some(refused(&refusal, Some(request.id.as_raw())));
         }
         let Some(method) = served(&request.method) else {
-            return Some(refused(&classify::method_unknown(Era::Legacy), Some(request.id.as_raw())));
+            return Some(self.refuse(&classify::method_unknown(Era::Legacy), Some(request.id.as_raw())));
         };
         if method != Method::Ping {
             self.session.set_initialized();
@@ -105,8 +106,13 @@ impl Conversation {
                 self.session.answer(&response);
                 None
             }
-            Err(error) => Some(refused(&Refusal::from(&error), error.id.as_deref())),
+            Err(error) => Some(self.refuse(&Refusal::from(&error), error.id.as_deref())),
         }
+    }
+
+    fn refuse(&self, refusal: &Refusal, id: Option<&str>) -> Reply {
+        self.gateway.metrics().refusal(refusal::label(refusal));
+        refused(refusal, id)
     }
 }
 

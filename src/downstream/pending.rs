@@ -17,11 +17,15 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::record::{Outcome, Standing, record};
+use super::refusal;
 use crate::gateway::Reply;
 use crate::gateway::outlet::Outlet;
 use crate::protocol::classify::Refusal;
 use crate::protocol::code;
+use crate::protocol::method::Method;
 use crate::protocol::revision::Era;
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::metrics::label::StreamKind;
 
 /// How an exchange ended.
 #[derive(Debug)]
@@ -61,6 +65,7 @@ pub struct Pending {
     ticket: Ticket,
     outlet: Outlet,
     orphans: TaskTracker,
+    metrics: Arc<Metrics>,
     began: Instant,
 }
 
@@ -71,8 +76,9 @@ impl Pending {
         ticket: Ticket,
         outlet: Outlet,
         orphans: TaskTracker,
+        metrics: Arc<Metrics>,
     ) -> Self {
-        Self { work: Some(Box::pin(work)), ticket, outlet, orphans, began: Instant::now() }
+        Self { work: Some(Box::pin(work)), ticket, outlet, orphans, metrics, began: Instant::now() }
     }
 
     /// What comes before the answer.
@@ -83,6 +89,19 @@ impl Pending {
     /// What it has found out about itself so far.
     pub fn standing(&self) -> Option<Standing> {
         self.ticket.get().copied()
+    }
+
+    /// The counters.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// What its stream is for, if it becomes one.
+    pub fn stream_kind(&self) -> StreamKind {
+        match self.standing() {
+            Some(Standing { method, .. }) if method == Method::Listen.as_str() => StreamKind::Listen,
+            _ => StreamKind::Answer,
+        }
     }
 
     /// Writes the line of the request log.
@@ -103,6 +122,9 @@ impl Future for Pending {
             Err(_) => broken(),
         };
         self.work = None;
+        if let Answer::Refused { refusal, .. } = &answer {
+            self.metrics.refusal(refusal::label(refusal));
+        }
         Poll::Ready(answer)
     }
 }
@@ -155,7 +177,8 @@ pub(super) mod tests {
     ) -> Pending {
         let ticket = Ticket::default();
         ticket.set(Standing { era, method: "tools/call", may_stream: true }).unwrap();
-        Pending::new(work, ticket, outlet.clone(), orphans.clone())
+        let metrics = Arc::new(Metrics::new().unwrap());
+        Pending::new(work, ticket, outlet.clone(), orphans.clone(), metrics)
     }
 
     /// Work that ends when the returned sender says so, or says on the receiver that it was dropped.

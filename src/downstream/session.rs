@@ -19,6 +19,7 @@ use super::settings::SessionLimits;
 use crate::catalog::Endpoint;
 use crate::gateway::session::Session;
 use crate::policy::principal::Principal;
+use crate::telemetry::metrics::Held;
 
 /// How often sessions are looked through. Expiry may be late by this much.
 const SWEEP: Duration = Duration::from_secs(10);
@@ -45,6 +46,7 @@ struct Kept {
     opened: u64,
     last_used: AtomicU64,
     visits: AtomicUsize,
+    _open: Held,
 }
 
 /// Why no session can be opened.
@@ -203,12 +205,13 @@ impl Admission {
         &self.id
     }
 
-    /// Keeps the session that was made under [`Admission::id`].
-    pub fn keep(mut self, session: Arc<Session>) {
+    /// Keeps the session that was made under [`Admission::id`]; `open` counts it for as long as it lives.
+    pub fn keep(mut self, session: Arc<Session>, open: Held) {
         self.used = true;
         let table = &self.sessions.0;
         let now = table.now();
-        let kept = Kept { session, opened: now, last_used: AtomicU64::new(now), visits: AtomicUsize::new(0) };
+        let (last_used, visits) = (AtomicU64::new(now), AtomicUsize::new(0));
+        let kept = Kept { session, opened: now, last_used, visits, _open: open };
         table.kept.insert(self.id.clone(), Arc::new(kept));
     }
 }
@@ -251,6 +254,7 @@ pub(super) mod tests {
     use super::*;
     use crate::protocol::capability::ClientCapabilities;
     use crate::protocol::revision::Revision;
+    use crate::telemetry::metrics::Metrics;
 
     pub(in crate::downstream) fn session(id: &str) -> Arc<Session> {
         let capabilities = ClientCapabilities::default();
@@ -261,7 +265,7 @@ pub(super) mod tests {
     fn open(sessions: &Sessions) -> String {
         let admission = sessions.admit().unwrap();
         let id = admission.id().to_owned();
-        admission.keep(session(&id));
+        admission.keep(session(&id), Metrics::new().unwrap().session());
         id
     }
 

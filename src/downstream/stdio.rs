@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::legacy::{Conversation, cancelled_id, refused};
 use super::record::{Outcome, Standing, record};
+use super::refusal;
 use super::settings::StdioSettings;
 use crate::catalog::Endpoint;
 use crate::gateway::outlet::{About, Outlet};
@@ -30,6 +31,7 @@ use crate::protocol::framing::lines::{LineDecoder, LineError, encode_line};
 use crate::protocol::jsonrpc::{self, Message, OwnedId, Reading, Request};
 use crate::protocol::method::{Method, notification};
 use crate::protocol::revision::Era;
+use crate::telemetry::metrics::Held;
 
 /// Lines that wait for the writer; whoever has more waits with them, so a host that stops reading stops its own calls.
 const WAITING_LINES: usize = 64;
@@ -56,6 +58,7 @@ pub async fn run(
         settings,
         lines,
         legacy: None,
+        open: None,
         served: JoinSet::new(),
         outstanding: HashMap::new(),
         streams: JoinSet::new(),
@@ -96,6 +99,8 @@ struct Process {
     settings: StdioSettings,
     lines: mpsc::Sender<Bytes>,
     legacy: Option<Conversation>,
+    /// Counts the conversation while it lasts.
+    open: Option<Held>,
     /// Requests with their ids, and batches, which have none.
     served: JoinSet<Option<OwnedId>>,
     /// Both eras share the ids of one process.
@@ -201,6 +206,7 @@ impl Process {
             Ok((session, reply)) => {
                 self.send(reply.text).await;
                 self.streams.spawn(standalone(Arc::clone(&session), self.lines.clone()));
+                self.open = Some(self.gateway.metrics().session());
                 self.legacy = Some(Conversation::new(self.gateway.clone(), session));
             }
             Err(reply) => self.send(reply.text).await,
@@ -299,6 +305,7 @@ impl Process {
 
     async fn refuse(&self, refusal: &Refusal, id: Option<&str>) {
         record(None, Instant::now(), None, Outcome::refused(refusal), About::default());
+        self.gateway.metrics().refusal(refusal::label(refusal));
         self.send(refused(refusal, id).text).await;
     }
 

@@ -7,6 +7,7 @@
 //! Event ids, priming events and resuming will have their place here; there are none yet.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -20,6 +21,8 @@ use super::record::Outcome;
 use super::session::Visit;
 use crate::gateway::outlet::Outlet;
 use crate::protocol::framing::sse;
+use crate::telemetry::metrics::label::StreamKind;
+use crate::telemetry::metrics::{Held, Metrics};
 
 /// The state of a stream; see the module.
 pub struct Events {
@@ -32,23 +35,22 @@ pub struct Events {
     first: Option<Bytes>,
     answer: Option<Answer>,
     over: bool,
+    kind: StreamKind,
+    metrics: Arc<Metrics>,
+    _open: Held,
 }
 
 impl Events {
     /// Of an exchange that still runs. `first` has come already; `None` means that the outlet overflowed.
     pub fn running(exchange: Pending, first: Option<Bytes>, keep_alive: Duration) -> Self {
-        let over = first.is_none();
-        let outlet = exchange.outlet().clone();
-        Self {
-            outlet,
-            exchange: Some(exchange),
-            visit: None,
-            until: CancellationToken::new(),
-            keep_alive,
-            first,
-            answer: None,
-            over,
-        }
+        let (outlet, until) = (exchange.outlet().clone(), CancellationToken::new());
+        let (kind, metrics) = (exchange.stream_kind(), Arc::clone(exchange.metrics()));
+        let mut events = Self::new(outlet, until, keep_alive, kind, metrics);
+        events.over = first.is_none();
+        events.note_overflow();
+        events.first = first;
+        events.exchange = Some(exchange);
+        events
     }
 
     /// Of an exchange that ended with messages still waiting.
@@ -59,10 +61,36 @@ impl Events {
     }
 
     /// Of a session, for what belongs to no request; ends with the session, or `until`.
-    pub fn standalone(outlet: Outlet, visit: Visit, until: CancellationToken, keep_alive: Duration) -> Self {
+    pub fn standalone(
+        outlet: Outlet,
+        visit: Visit,
+        until: CancellationToken,
+        keep_alive: Duration,
+        metrics: &Arc<Metrics>,
+    ) -> Self {
+        let mut events = Self::new(outlet, until, keep_alive, StreamKind::Session, Arc::clone(metrics));
         // A comment at once: some readers and proxies show the stream as open only when its first byte has come.
-        let first = Some(Bytes::new());
-        Self { outlet, exchange: None, visit: Some(visit), until, keep_alive, first, answer: None, over: false }
+        events.first = Some(Bytes::new());
+        events.visit = Some(visit);
+        events
+    }
+
+    fn new(
+        outlet: Outlet,
+        until: CancellationToken,
+        keep_alive: Duration,
+        kind: StreamKind,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let open = metrics.stream(kind);
+        let (exchange, visit, first, answer, over) = (None, None, None, None, false);
+        Self { outlet, exchange, visit, until, keep_alive, first, answer, over, kind, metrics, _open: open }
+    }
+
+    fn note_overflow(&self) {
+        if self.over && self.outlet.has_overflowed() {
+            self.metrics.slow_stream(self.kind);
+        }
     }
 
     /// As a body; dropping it is what a disconnect does.
@@ -96,7 +124,10 @@ impl Events {
                     message(out, &next);
                     self.take_waiting(out);
                 }
-                None => self.over = true,
+                None => {
+                    self.over = true;
+                    self.note_overflow();
+                }
             },
             answer = end(self.exchange.as_mut()) => {
                 self.take_waiting(out);

@@ -10,7 +10,7 @@ use crate::protocol::jsonrpc;
 use crate::protocol::method::Method;
 use crate::protocol::object::{ObjectWriter, write_string};
 use crate::protocol::revision::Era;
-use crate::telemetry::metrics::label::Outcome;
+use crate::telemetry::metrics::label::{Outcome, Refusal};
 use crate::upstream::error::CallError;
 use crate::upstream::handle::{SubscribeError, Unavailable};
 
@@ -64,6 +64,24 @@ impl GatewayError {
             Self::Upstream { error: CallError::Busy, .. } | Self::Draining => Outcome::Refused,
             _ => Outcome::RpcError,
         }
+    }
+
+    /// What it is counted as, where the request was turned away and reached no server.
+    pub fn refusal(&self) -> Option<Refusal> {
+        Some(match self {
+            Self::Params(_) | Self::Cursor | Self::State => Refusal::Invalid,
+            Self::UnknownName { .. } | Self::UnknownUri { .. } => Refusal::Unknown,
+            Self::Header(_) => Refusal::HeaderMismatch,
+            Self::Method => Refusal::Method,
+            Self::Draining => Refusal::Draining,
+            Self::Upstream { error: CallError::Busy, .. } => Refusal::Overload,
+            Self::Unavailable { .. }
+            | Self::Upstream { .. }
+            | Self::InputNotSupported { .. }
+            | Self::Subscribe { .. } => {
+                return None;
+            }
+        })
     }
 
     /// The code of the JSON-RPC error, where it is one.

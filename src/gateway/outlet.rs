@@ -29,6 +29,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     queue: VecDeque<Bytes>,
+    overflowed: bool,
     closed: bool,
     about: About,
 }
@@ -61,6 +62,7 @@ impl Outlet {
         }
         if state.queue.len() >= OUTLET_MESSAGES {
             state.closed = true;
+            state.overflowed = true;
             state.queue.clear();
             drop(state);
             self.0.wake.notify_one();
@@ -117,6 +119,11 @@ impl Outlet {
         self.0.wake.notify_one();
     }
 
+    /// Whether it was closed because its reader was too slow.
+    pub fn has_overflowed(&self) -> bool {
+        self.lock().overflowed
+    }
+
     /// Whether messages are still taken.
     pub fn is_open(&self) -> bool {
         !self.lock().closed
@@ -167,7 +174,9 @@ mod tests {
         }
         assert!(!outlet.offer(Bytes::from_static(b"p")));
         assert!(outlet.is_open());
+        assert!(!outlet.has_overflowed());
         assert_eq!(outlet.send(Bytes::from_static(b"must")), Err(Closed));
+        assert!(outlet.has_overflowed());
         assert_eq!(outlet.next().await, None);
     }
 

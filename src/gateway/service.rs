@@ -74,7 +74,10 @@ impl Gateway {
         headers: Option<&HeaderMap>,
         outlet: &Outlet,
     ) -> Reply {
-        let fail = |e: &GatewayError| e.reply(request.id.as_raw(), method, caller.era(), &self.0.server_info);
+        let fail = |e: &GatewayError| {
+            self.count_refusal(e);
+            e.reply(request.id.as_raw(), method, caller.era(), &self.0.server_info)
+        };
         let empty = Object::default();
         let params = request.params.object().unwrap_or(&empty);
         let target = match Target::read(method, params) {

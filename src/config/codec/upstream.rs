@@ -29,9 +29,6 @@ scalars! {
     text: Option<Text>, "a text",
         |node| { let text = string(node)?; (!text.contains('\0')).then(|| Some(Text::new(text, node.hidden))) },
         |value| value.as_ref().map_or(Value::Null, |text| Value::Text(text.to_string()));
-    url: Option<SecretUrl>, "an address such as `https://example.com/mcp`",
-        |node| Some(Some(SecretUrl::new(Url::parse(string(node)?).ok()?, node.hidden))),
-        |value| value.as_ref().map_or(Value::Null, |url| Value::Text(url.to_string()));
     prefix: Option<String>, "up to 32 letters, digits, `_` or `-`, or an empty text for no prefix",
         |node| {
             let text = string(node)?;
@@ -41,17 +38,35 @@ scalars! {
         |value| value.as_ref().map_or(Value::Null, |text| Value::Text(text.clone()));
 }
 
+/// An address, of which not even a malformed one prints: its password or key is in it all the same.
+pub(in crate::config) mod url {
+    use super::*;
+
+    pub fn read(slot: &mut Option<SecretUrl>, node: &Node, walk: &mut Walk<'_>) {
+        const WANTED: &str = "an address such as `https://example.com/mcp`";
+        match string(node).map(Url::parse) {
+            Some(Ok(url)) => *slot = Some(SecretUrl::new(url, node.hidden)),
+            Some(Err(error)) => walk.error(&node.origin, format!("expected {WANTED}: {error}"), None),
+            None => walk.expected_unseen(node, WANTED),
+        }
+    }
+
+    pub fn show(value: &Option<SecretUrl>) -> Node {
+        Node::new(value.as_ref().map_or(Value::Null, |url| Value::Text(url.to_string())), Origin::Default)
+    }
+}
+
 /// A list of scalars that never print.
 pub(in crate::config) mod secrets {
     use super::*;
 
     pub fn read(slot: &mut Vec<Secret>, node: &Node, walk: &mut Walk<'_>) {
         let Value::List(items) = &node.value else {
-            return walk.expected(node, "a list of texts");
+            return walk.expected_unseen(node, "a list of texts");
         };
         each(items, walk, |item, walk| match scalar(item) {
             Some(text) if !text.contains('\0') => slot.push(Secret::new(text)),
-            _ => walk.expected(item, "a text"),
+            _ => walk.expected_unseen(item, "a text"),
         });
     }
 
@@ -66,7 +81,7 @@ pub(in crate::config) mod variables {
 
     pub fn read(slot: &mut Vec<(String, Secret)>, node: &Node, walk: &mut Walk<'_>) {
         let Value::Map(entries) = &node.value else {
-            return walk.expected(node, "a map of names and texts");
+            return walk.expected_unseen(node, "a map of names and texts");
         };
         for entry in entries {
             walk.enter(&entry.key, |walk| {
@@ -75,7 +90,7 @@ pub(in crate::config) mod variables {
                 }
                 match scalar(&entry.node) {
                     Some(text) if !text.contains('\0') => slot.push((entry.key.clone(), Secret::new(text))),
-                    _ => walk.expected(&entry.node, "a text"),
+                    _ => walk.expected_unseen(&entry.node, "a text"),
                 }
             });
         }
@@ -92,7 +107,7 @@ pub(in crate::config) mod headers {
 
     pub fn read(slot: &mut Vec<(HeaderName, Secret)>, node: &Node, walk: &mut Walk<'_>) {
         let Value::Map(entries) = &node.value else {
-            return walk.expected(node, "a map of names and texts");
+            return walk.expected_unseen(node, "a map of names and texts");
         };
         for entry in entries {
             walk.enter(&entry.key, |walk| {
@@ -109,7 +124,7 @@ pub(in crate::config) mod headers {
             return None;
         };
         let Some(text) = scalar(&entry.node) else {
-            walk.expected(&entry.node, "a text");
+            walk.expected_unseen(&entry.node, "a text");
             return None;
         };
         if slot.iter().any(|(other, _)| *other == name) {
@@ -145,7 +160,7 @@ pub(in crate::config) mod roots {
 
     pub fn read(slot: &mut Vec<Root>, node: &Node, walk: &mut Walk<'_>) {
         let Value::List(items) = &node.value else {
-            return walk.expected(node, "a list of roots such as `{ uri: \"file:///data\" }`");
+            return walk.expected_unseen(node, "a list of roots such as `{ uri: \"file:///data\" }`");
         };
         each(items, walk, |item, walk| {
             let mut draft = RootDraft::default();

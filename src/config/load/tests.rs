@@ -66,7 +66,7 @@ mcpServers:
         "m.yaml:10:3: mcpServers.none: neither `command` nor `url`",
         "mcpServers.odd.type: expected one of `stdio`, `http`, `sse`, found \"websocket\"",
         "m.yaml:13:64: mcpServers.env.timeouts.call: is more than `callMax`",
-        "mcpServers.odd.args: expected a list of texts, found \"-y\"",
+        "mcpServers.odd.args: expected a list of texts, found a text",
         "mcpServers.odd.prefix: expected up to 32 letters",
         "m.yaml:12:9: mcpServers.word: expected a map with keys such as `type`",
         "m.yaml:13:32: mcpServers.env.env.T: the environment variable TOKEN is not set (set it, or give a default: `${TOKEN:-value}`)",

@@ -136,9 +136,15 @@ async fn an_overflowing_stream_ends_and_its_legacy_exchange_goes_on() {
         while inner.send(Bytes::from_static(b"{}")).is_ok() {}
         forever().await
     };
-    let response = respond(pending(Era::Legacy, &outlet, &orphans, work), BOTH, &Settings::default()).await;
+    let pending = pending(Era::Legacy, &outlet, &orphans, work);
+    let metrics = std::sync::Arc::clone(pending.metrics());
+    let response = respond(pending, BOTH, &Settings::default()).await;
     assert_eq!(read(response).await.2, "");
     assert_eq!(orphans.len(), 1);
+    let page = metrics.render();
+    for line in [r#"manifold_slow_streams_total{kind="answer"} 1"#, r#"manifold_streams{kind="answer"} 0"#] {
+        assert!(page.lines().any(|l| l == line), "{line} is not in\n{page}");
+    }
 }
 
 #[test]

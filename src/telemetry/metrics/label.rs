@@ -139,6 +139,8 @@ label! {
         MediaType = "media_type",
         /// The body is larger than the limit.
         BodySize = "body_size",
+        /// The headers are larger than the limit.
+        HeaderSize = "header_size",
         /// The body did not arrive in time.
         SlowBody = "slow_body",
         /// The body is no message.
@@ -153,6 +155,8 @@ label! {
         Unknown = "unknown",
         /// The request needs a capability that the client did not declare.
         Capability = "capability",
+        /// Something else is wrong with the request itself: a bad cursor, metadata that is missing.
+        Invalid = "invalid",
         /// No credentials, or wrong ones.
         Unauthenticated = "unauthenticated",
         /// Policy says no.
@@ -163,6 +167,8 @@ label! {
         Overload = "overload",
         /// The gateway is shutting down.
         Draining = "draining",
+        /// The gateway itself failed.
+        Internal = "internal",
     }
 }
 

@@ -5,4 +5,7 @@
 pub mod app;
 pub mod client;
 pub mod exact;
+pub mod planted;
+pub mod program;
+pub mod scrape;
 pub mod upstream;
