@@ -1,8 +1,16 @@
 //! The integration tests: one binary, one file a scenario.
 
 mod bad_input;
+mod cancel;
+mod completion;
+mod era_matrix;
 mod eras;
+mod fidelity;
+mod mirrored;
 mod official_client;
+mod questions;
+mod retries;
 mod scripted_upstream;
 mod sessions;
+mod streams;
 mod support;

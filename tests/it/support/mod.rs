@@ -3,4 +3,5 @@
 pub mod app;
 pub mod client;
 pub mod exact;
+pub mod pairs;
 pub mod upstream;
