@@ -17,7 +17,8 @@ fn is_cancel_of(kind: &str, call: &Record, got: &Record) -> bool {
     if kind == "modern-http" {
         return got.is_gone() && got.id() == call.id();
     }
-    got.method() == "notifications/cancelled" && got.json()["params"]["requestId"].to_string() == call.id().unwrap()
+    let id = got.json()["params"]["requestId"].to_string();
+    got.method() == "notifications/cancelled" && Some(id) == call.id()
 }
 
 fn cancels(upstream: &Upstream) -> usize {

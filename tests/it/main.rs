@@ -12,5 +12,6 @@ mod questions;
 mod retries;
 mod scripted_upstream;
 mod sessions;
+mod stdio_downstream;
 mod streams;
 mod support;

@@ -201,3 +201,55 @@ async fn another_session_cannot_answer() {
     assert_eq!(answers(&reply.last().await)[0]["content"]["answer"], "mine");
     gateway.stop().await;
 }
+
+#[tokio::test]
+async fn two_calls_of_one_session_are_its_own_and_two_modern_ones_are_anybodys() {
+    let script = two_askers().tool("slow", [Step::Hold, Step::Echo]);
+    let upstream = Upstream::stdio(script).await;
+    let gateway = Gateway::over(&[("s", &upstream)]).await;
+    let session = legacy(&gateway, all()).await;
+    let slow = session.result("tools/call", json!({"name": "s__slow"}));
+    let asked = async {
+        upstream.wait_for(|got| got.method() == "tools/call").await;
+        round(&session, "one", "for one", "mine").await;
+        upstream.release("slow").await;
+    };
+    tokio::join!(slow, asked);
+    let mut modern = Client::modern(&gateway.url());
+    modern.capabilities = all();
+    let calls = upstream.count("tools/call");
+    let slow = modern.result("tools/call", json!({"name": "s__slow"}));
+    let asked = async {
+        upstream.wait_for_nth(calls + 1, |got| got.method() == "tools/call").await;
+        let refused = modern.request("tools/call", json!({"name": "s__one", "arguments": {}})).await;
+        upstream.release("slow").await;
+        refused
+    };
+    let (slow, refused) = tokio::join!(slow, asked);
+    assert_eq!(answers(&refused)[0]["error"]["code"], -32603, "{refused}");
+    assert_eq!(slow["resultType"], "complete");
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn prompts_and_resources_may_ask_too() {
+    let script = Script::new("s")
+        .legacy_only()
+        .prompt("p")
+        .on("p", [Step::elicit("for p"), Step::Answers])
+        .resource("file:///r")
+        .on("file:///r", [Step::elicit("for r"), Step::Answers]);
+    let upstream = Upstream::http(script).await;
+    let gateway = Gateway::over(&[("s", &upstream)]).await;
+    let client = legacy(&gateway, all()).await;
+    for (method, params) in
+        [("prompts/get", json!({"name": "s__p"})), ("resources/read", json!({"uri": "s+file:///r"}))]
+    {
+        let mut reply = client.open(method, params).await;
+        let question = reply.find(is_question).await;
+        client.answer(&question, json!({"action": "decline"})).await;
+        let answer = reply.last().await;
+        assert!(answer["result"].to_string().contains("decline"), "{method}: {answer}");
+    }
+    gateway.stop().await;
+}

@@ -142,3 +142,23 @@ async fn the_capabilities_of_each_request_reach_a_modern_upstream() {
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     gateway.stop().await;
 }
+
+#[tokio::test]
+async fn the_legacy_code_for_a_page_to_visit_reaches_only_those_who_know_it() {
+    let ask = json!({"mode": "url", "elicitationId": "e", "url": "https://example.com", "message": "m"});
+    let error = json!({"code": -32042, "message": "visit", "data": {"elicitations": [ask]}}).to_string();
+    let upstream = Upstream::http(Script::new("s").legacy_only().tool("t", [Step::Error(error)])).await;
+    let gateway = Gateway::over(&[("s", &upstream)]).await;
+    let mut modern = modern_client(&gateway);
+    for capabilities in [all(), json!({}), json!({"elicitation": {"url": {}}})] {
+        modern.capabilities = capabilities;
+        let answer = modern.request("tools/call", json!({"name": "s__t"})).await;
+        assert!(!answer.to_string().contains("-32042"), "{answer}");
+    }
+    for (revision, knows) in [("2025-06-18", false), ("2025-11-25", true)] {
+        let client = Client::legacy(&gateway.url(), revision, all()).await;
+        let answer = client.request("tools/call", json!({"name": "s__t"})).await;
+        assert_eq!(answer["error"]["code"] == -32042, knows, "{revision}: {answer}");
+    }
+    gateway.stop().await;
+}
