@@ -253,3 +253,28 @@ async fn prompts_and_resources_may_ask_too() {
     }
     gateway.stop().await;
 }
+
+#[tokio::test]
+async fn a_question_that_nobody_waits_for_any_more_is_taken_back_at_the_client() {
+    let question = r#"{"jsonrpc":"2.0","id":"mine","method":"elicitation/create","params":{"message":"m"}}"#;
+    let withdrawn = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"mine"}}"#;
+    let script = Script::new("s")
+        .legacy_only()
+        .tool("impatient", [Step::Noise(question.into()), Step::Name])
+        .tool("withdraws", [Step::Noise(question.into()), Step::Noise(withdrawn.into()), Step::Name]);
+    let upstream = Upstream::stdio(script).await;
+    let gateway = Gateway::over(&[("s", &upstream)]).await;
+    let client = legacy(&gateway, all()).await;
+    for (tool, answers) in [("withdraws", 0), ("impatient", 1)] {
+        let told = client.open("tools/call", json!({"name": format!("s__{tool}")})).await.all().await;
+        assert_eq!(told.len(), 3, "{tool}: {told:?}");
+        assert_eq!(told[0]["params"]["message"], "m");
+        assert_eq!(told[1]["method"], "notifications/cancelled", "{tool}");
+        assert_eq!(told[1]["params"]["requestId"], told[0]["id"], "{tool}");
+        assert_eq!(text_of(&told[2]["result"]), "s");
+        client.result("tools/call", json!({"name": "s__withdraws"})).await;
+        let replies = upstream.received().iter().filter(|got| got.json()["id"] == "mine").count();
+        assert_eq!(replies, answers, "{tool}: an answer to a withdrawn question, or none to an open one");
+    }
+    gateway.stop().await;
+}
