@@ -111,15 +111,23 @@ impl Client {
     /// Sends a request whose params are this very text; a modern client's metadata is put in front of its members.
     pub async fn open_raw(&self, method: &str, params: &str) -> Reply {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let meta = match self.session {
-            Some(_) => String::new(),
-            None => format!("\"_meta\":{},", self.with_meta(json!({}))["_meta"]),
-        };
-        let inner = params.trim().strip_prefix('{').expect("an object");
-        let text =
-            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{meta}{inner}}}"#).replace(",}", "}");
-        let parsed: Value = serde_json::from_str(&text).expect("valid params");
-        self.send(Method::POST, self.headers(method, &parsed), text).await
+        self.open_raw_as(&id.to_string(), method, params).await
+    }
+
+    /// The same with an id of the test's choice, as JSON text.
+    pub async fn open_raw_as(&self, id: &str, method: &str, params: &str) -> Reply {
+        #[derive(serde::Deserialize, serde::Serialize)]
+        struct Named {
+            name: Option<String>,
+            uri: Option<String>,
+        }
+        let named: Named = serde_json::from_str(params).expect("valid params");
+        let inner = params.trim().strip_prefix('{').and_then(|p| p.strip_suffix('}')).expect("an object").trim();
+        let meta = self.session.is_none().then(|| format!("\"_meta\":{}", self.with_meta(json!({}))["_meta"]));
+        let members: Vec<_> = meta.into_iter().chain((!inner.is_empty()).then(|| inner.to_owned())).collect();
+        let params = members.join(",");
+        let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params}}}}}"#);
+        self.send(Method::POST, self.headers(method, &json!({"params": named})), text).await
     }
 
     /// Sends a message of any kind.

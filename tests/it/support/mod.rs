@@ -5,6 +5,7 @@
 pub mod app;
 pub mod client;
 pub mod exact;
+pub mod pairs;
 pub mod planted;
 pub mod program;
 pub mod scrape;

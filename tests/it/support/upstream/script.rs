@@ -45,6 +45,8 @@ pub enum Step {
     Pause(u64),
     /// Sends this many progress notifications, if the call brought a token.
     Progress(u32),
+    /// Sends a progress notification for each of these values, right or wrong, if the call brought a token.
+    ProgressAt(Vec<i64>),
     /// Sends a notification on the call's stream: method, raw params.
     Notify(String, String),
     /// Asks: method and raw params. A legacy peer gets a request and the call waits; a modern one gets `input_required` with

@@ -89,7 +89,8 @@ impl Call<'_> {
         match step {
             Step::Hold => self.engine.hold(&self.name).await,
             Step::Pause(ms) => tokio::time::sleep(Duration::from_millis(*ms)).await,
-            Step::Progress(n) => self.progress(progress, *n).await,
+            Step::Progress(n) => self.progress((progress + 1..=progress + n).map(i64::from)).await,
+            Step::ProgressAt(values) => self.progress(values.iter().copied()).await,
             Step::Notify(method, params) => self.leg.notify(method, params).await,
             Step::Ask(method, params) => {
                 let answer = self.engine.ask(method, params, self.leg).await;
@@ -144,9 +145,9 @@ impl Call<'_> {
         self.leg.result(self.id, &result.to_string()).await;
     }
 
-    async fn progress(&self, done: u32, more: u32) {
+    async fn progress(&self, values: impl Iterator<Item = i64>) {
         let Some(token) = self.params.meta.get("progressToken") else { return };
-        for n in done + 1..=done + more {
+        for n in values {
             let params = json!({"progressToken": token, "progress": n});
             self.leg.notify("notifications/progress", &params.to_string()).await;
         }
