@@ -3,3 +3,4 @@
 pub mod app;
 pub mod client;
 pub mod upstream;
+pub mod watch;
