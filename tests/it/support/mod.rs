@@ -10,3 +10,4 @@ pub mod planted;
 pub mod program;
 pub mod scrape;
 pub mod upstream;
+pub mod watch;

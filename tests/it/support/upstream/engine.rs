@@ -27,6 +27,7 @@ pub struct State {
     /// Live legacy HTTP sessions: the negotiated revision and the requests served.
     pub sessions: HashMap<String, (String, usize)>,
     pub initialized: usize,
+    probed: usize,
     streams: Vec<Leg>,
     listens: Vec<(String, Value, Leg)>,
     questions: HashMap<String, oneshot::Sender<String>>,
@@ -43,6 +44,7 @@ impl Engine {
             script,
             sessions: HashMap::new(),
             initialized: 0,
+            probed: 0,
             streams: Vec::new(),
             listens: Vec::new(),
             questions: HashMap::new(),
@@ -129,6 +131,7 @@ impl Engine {
 
     async fn answer(&self, method: &str, id: &str, params: &Params<'_>, leg: &Leg) {
         let (script, modern) = (self.script(), self.is_modern(params));
+        let version = params.meta["io.modelcontextprotocol/protocolVersion"].as_str();
         let refuse = |status, code: i64| leg.error(status, id, json!({"code": code, "message": "refused by script"}));
         if method == "server/discover" {
             match script.discover {
@@ -137,13 +140,24 @@ impl Engine {
                 Discover::Silent => std::future::pending().await,
                 Discover::EmptyResult => return leg.result(id, "{}").await,
                 Discover::Error(code) => return refuse(200, code).await,
+                Discover::VersionFirst => {
+                    let first = {
+                        let mut state = self.state();
+                        state.probed += 1;
+                        state.probed == 1
+                    };
+                    if first {
+                        let data = json!({"supported": [MODERN], "requested": version});
+                        let error = json!({"code": -32022, "message": "version", "data": data});
+                        return leg.error(400, id, error).await;
+                    }
+                }
                 Discover::Die => return leg.send(Frame::Die).await,
             }
         }
         if steps::before(self, method, id, params, modern, leg).await {
             return;
         }
-        let version = params.meta["io.modelcontextprotocol/protocolVersion"].as_str();
         match (modern, method) {
             (true, "initialize" | "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe") => {
                 refuse(404, -32601).await;

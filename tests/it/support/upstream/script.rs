@@ -107,6 +107,8 @@ pub enum Discover {
     EmptyResult,
     /// Answers with this error code.
     Error(i64),
+    /// Answers -32022 to the first and names 2026-07-28 in `data.supported`; then as `Normal`.
+    VersionFirst,
     /// Exits, or cuts the connection.
     Die,
 }
