@@ -58,22 +58,27 @@ impl Gateway {
         format!("http://{}{path}", self.running.admin)
     }
 
-    /// Waits, bounded, until `/api/servers` shows every server in `state`.
+    /// What `/api/servers` says of one server.
+    pub async fn server(&self, name: &str) -> Value {
+        let servers = super::client::get_json(&self.admin("/api/servers")).await;
+        let all = servers["servers"].as_array().expect("a list of servers");
+        all.iter().find(|s| s["name"] == name).unwrap_or_else(|| panic!("no {name} in {servers}")).clone()
+    }
+
+    /// Waits, bounded, until `/api/servers` shows the server in `state`.
     pub async fn wait_state(&self, server: &str, state: &str) {
-        let url = self.admin("/api/servers");
+        self.wait_server(server, state, |facts| facts["state"] == state).await;
+    }
+
+    /// Waits, bounded, until what `/api/servers` says of the server fits; `what` is for the failure.
+    pub async fn wait_server(&self, server: &str, what: &str, fits: impl Fn(&Value) -> bool) {
         let waiting = async {
-            loop {
-                let servers = super::client::get_json(&url).await;
-                let found =
-                    servers["servers"].as_array().and_then(|all| all.iter().find(|s| s["name"] == server).cloned());
-                if found.is_some_and(|s| s["state"] == state) {
-                    return;
-                }
+            while !fits(&self.server(server).await) {
                 tokio::task::yield_now().await;
             }
         };
         let ended = tokio::time::timeout(PATIENCE, waiting).await;
-        assert!(ended.is_ok(), "{server} did not become {state}");
+        assert!(ended.is_ok(), "{server} did not become {what}: {}", self.server(server).await);
     }
 
     /// Drains and ends it.
