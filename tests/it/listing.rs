@@ -107,6 +107,7 @@ async fn long_lists_are_cut_into_pages_with_the_gateways_own_cursors() {
 async fn a_cursor_never_continues_another_state_of_the_list() {
     let many = Upstream::http(five_of_each(Paging::Whole)).await;
     let gateway = Gateway::with(json!({"pageSize": 2, "mcpServers": {"many": many.config()}})).await;
+    gateway.wait_state("many", "ready").await;
     let client = Client::legacy(&gateway.url(), "2025-11-25", json!({})).await;
     let mut stream = client.stream().await;
     let cursor = client.result("tools/list", json!({})).await["nextCursor"].clone();

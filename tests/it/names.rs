@@ -173,6 +173,9 @@ async fn prompts_and_completions_are_routed_like_tools() {
         (Script::new("a").prompt("p").on("p", [Step::Name]), Script::new("b").prompt("p").on("p", [Step::Name]));
     let (a, b) = (Upstream::http(a.modern_only()).await, Upstream::stdio(b.legacy_only()).await);
     let gateway = Gateway::over(&[("a", &a), ("b", &b)]).await;
+    for server in ["a", "b"] {
+        gateway.wait_state(server, "ready").await;
+    }
     for client in [Client::modern(&gateway.url()), Client::legacy(&gateway.url(), "2025-06-18", json!({})).await] {
         for (server, upstream) in [("a", &a), ("b", &b)] {
             let name = format!("{server}__p");

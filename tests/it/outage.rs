@@ -113,6 +113,20 @@ async fn a_list_that_fails_after_a_restart_keeps_the_last_good_one() {
 }
 
 #[tokio::test]
+async fn a_list_that_could_not_be_read_is_tried_again() {
+    let failing = script().on("tools/list", [Step::Error(r#"{"code":-32603,"message":"not yet"}"#.into())]);
+    for upstream in [Upstream::stdio(failing.clone()).await, Upstream::http(failing.legacy_only()).await] {
+        let (gateway, client, mut stream) = with_grace("1h", &upstream).await;
+        assert_eq!(client.names("tools/list").await, Vec::<String>::new());
+        assert_eq!(client.names("prompts/list").await, ["s__p"], "the other lists are there");
+        upstream.change(|s| drop(s.behaviours.remove("tools/list"))).await;
+        stream.find(|m| m["method"] == TOOLS_CHANGED).await;
+        assert_eq!(client.names("tools/list").await, ["s__t"]);
+        gateway.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn a_gone_server_changes_nothing_for_the_others() {
     let other = Upstream::http(Script::new("o").tool("t", [Step::Name])).await;
     let upstream = Upstream::http(script()).await;

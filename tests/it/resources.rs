@@ -12,6 +12,15 @@ fn with_readme(name: &str) -> Script {
     Script::new(name).resource(README).template("file:///docs/{page}").on(README, [Step::Name])
 }
 
+/// A gateway whose servers have all started.
+async fn ready(servers: &[(&str, &Upstream)]) -> Gateway {
+    let gateway = Gateway::over(servers).await;
+    for (server, _) in servers {
+        gateway.wait_state(server, "ready").await;
+    }
+    gateway
+}
+
 async fn clients(url: &str) -> [Client; 2] {
     [Client::modern(url), Client::legacy(url, "2025-11-25", json!({})).await]
 }
@@ -29,7 +38,7 @@ async fn code(client: &Client, uri: &str) -> Value {
 async fn one_uri_at_two_servers_is_read_from_each_owner() {
     let a = Upstream::http(with_readme("a").modern_only()).await;
     let b = Upstream::stdio(with_readme("b").legacy_only()).await;
-    let gateway = Gateway::over(&[("a", &a), ("b", &b)]).await;
+    let gateway = ready(&[("a", &a), ("b", &b)]).await;
     for client in clients(&gateway.url()).await {
         let uris = client.names("resources/list").await;
         assert_eq!(uris, ["a+file:///README.md", "b+file:///README.md"]);
@@ -54,7 +63,7 @@ async fn one_uri_at_two_servers_is_read_from_each_owner() {
 #[tokio::test]
 async fn a_server_alone_has_its_own_uris() {
     let a = Upstream::http(with_readme("a")).await;
-    let gateway = Gateway::over(&[("a", &a)]).await;
+    let gateway = ready(&[("a", &a)]).await;
     for client in clients(&gateway.url_of("a")).await {
         assert_eq!(client.names("resources/list").await, [README]);
         assert_eq!(client.names("resources/templates/list").await, ["file:///docs/{page}"]);
@@ -68,7 +77,7 @@ async fn a_server_alone_has_its_own_uris() {
 async fn an_original_uri_is_accepted_only_if_one_server_can_be_meant() {
     let a = Upstream::http(with_readme("a").resource("mem://only-a").template("a://{x}")).await;
     let b = Upstream::http(with_readme("b")).await;
-    let gateway = Gateway::over(&[("a", &a), ("b", &b)]).await;
+    let gateway = ready(&[("a", &a), ("b", &b)]).await;
     for client in clients(&gateway.url()).await {
         for uri in ["mem://only-a", "a://anything"] {
             assert_eq!(read(&client, uri).await["uri"], format!("a+{uri}"));
@@ -84,7 +93,7 @@ async fn an_original_uri_is_accepted_only_if_one_server_can_be_meant() {
 #[tokio::test]
 async fn an_unknown_uri_is_an_error_in_the_words_of_each_era() {
     let a = Upstream::http(with_readme("a")).await;
-    let gateway = Gateway::over(&[("a", &a)]).await;
+    let gateway = ready(&[("a", &a)]).await;
     let [modern, legacy] = clients(&gateway.url()).await;
     for uri in ["none+file:///x", "nowhere://x"] {
         let new = code(&modern, uri).await;
@@ -102,7 +111,7 @@ async fn an_upstreams_not_found_is_told_in_the_words_of_each_era_with_our_uri() 
     let new = r#"{"code":-32602,"message":"Resource not found","data":{"uri":"file:///README.md"}}"#;
     let a = Upstream::http(Script::new("a").resource(README).on(README, [Step::Error(old.into())]).legacy_only()).await;
     let b = Upstream::http(Script::new("b").resource(README).on(README, [Step::Error(new.into())]).modern_only()).await;
-    let gateway = Gateway::over(&[("a", &a), ("b", &b)]).await;
+    let gateway = ready(&[("a", &a), ("b", &b)]).await;
     let [modern, legacy] = clients(&gateway.url()).await;
     for server in ["a", "b"] {
         let uri = format!("{server}+{README}");
@@ -123,7 +132,7 @@ async fn uris_in_tool_results_lead_back_to_their_server() {
     ]});
     let script = |name| with_readme(name).tool("links", [Step::Result(result.to_string())]).legacy_only();
     let (a, b) = (Upstream::stdio(script("a")).await, Upstream::http(script("b")).await);
-    let gateway = Gateway::over(&[("a", &a), ("b", &b)]).await;
+    let gateway = ready(&[("a", &a), ("b", &b)]).await;
     for client in clients(&gateway.url()).await {
         for server in ["a", "b"] {
             let got = client.result("tools/call", json!({"name": format!("{server}__links")})).await;
@@ -146,7 +155,7 @@ async fn views_keep_their_scheme_and_their_links() {
     let link = json!({"ui": {"resourceUri": view}, "ui/resourceUri": view});
     let tool = json!({"name": "show", "inputSchema": {"type": "object"}, "_meta": link});
     let a = Upstream::http(Script::new("a").raw_tool(tool).resource(view).on(view, [Step::Name])).await;
-    let gateway = Gateway::over(&[("a", &a)]).await;
+    let gateway = ready(&[("a", &a)]).await;
     for client in clients(&gateway.url()).await {
         let exposed = "ui://a/weather/view.html";
         assert_eq!(client.names("resources/list").await, [exposed]);
@@ -177,7 +186,7 @@ async fn verbatim_uris_stay_as_they_are_and_one_of_two_servers_is_never_guessed(
 #[tokio::test]
 async fn a_completion_for_a_template_reaches_its_owner() {
     let (a, b) = (Upstream::http(with_readme("a")).await, Upstream::http(with_readme("b")).await);
-    let gateway = Gateway::over(&[("a", &a), ("b", &b)]).await;
+    let gateway = ready(&[("a", &a), ("b", &b)]).await;
     for (server, upstream) in [("a", &a), ("b", &b)] {
         let reference = json!({"type": "ref/resource", "uri": format!("{server}+file:///docs/{{page}}")});
         let params = json!({"ref": reference, "argument": {"name": "page", "value": "o"}});

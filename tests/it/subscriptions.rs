@@ -177,6 +177,7 @@ async fn who_watches_a_resource_still_does_after_a_restart_of_its_server() {
 async fn an_update_inside_a_watched_resource_reaches_who_watches_it() {
     let upstream = Upstream::stdio(script().legacy_only()).await;
     let gateway = Gateway::over(&[("s", &upstream)]).await;
+    gateway.wait_state("s", "ready").await;
     let client = Client::legacy(&gateway.url(), "2025-11-25", json!({})).await;
     let mut stream = client.stream().await;
     client.result("resources/subscribe", json!({"uri": format!("s+{DOC}")})).await;
@@ -235,5 +236,27 @@ async fn one_who_leaves_while_the_subscription_is_being_made_takes_nobody_with_h
     assert_eq!(joined.await, json!({}));
     upstream.announce_resource(DOC).await;
     stream.find(|m| m["method"] == UPDATED).await;
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn many_resources_of_one_listen_are_all_watched_in_few_upstream_requests() {
+    let uris: Vec<String> = (0..400).map(|n| format!("mem://{n}")).collect();
+    let script = uris.iter().fold(Script::new("s"), |script, uri| script.resource(uri));
+    let upstream = Upstream::stdio(script.modern_only()).await;
+    let gateway = Gateway::over(&[("s", &upstream)]).await;
+    let exposed: Vec<String> = uris.iter().map(|uri| format!("s+{uri}")).collect();
+    let wish = json!({"resourceSubscriptions": exposed});
+    let (stream, said) = listen(&Client::modern(&gateway.url()), json!(1), wish.clone()).await;
+    assert_eq!(said["notifications"], wish);
+    drop(stream);
+    upstream.wait_for(|got| got.method() == "subscriptions/listen" && uris_listened(got).len() == 400).await;
+    let from = upstream.received().iter().position(|got| uris_listened(got).len() == 400);
+    let later = |got: &crate::support::upstream::Record| {
+        got.method() == "subscriptions/listen" && uris_listened(got).is_empty()
+    };
+    let before = upstream.received()[..from.unwrap()].iter().filter(|got| later(got)).count();
+    upstream.wait_for_nth(before + 1, later).await;
+    assert!(upstream.count("subscriptions/listen") <= 6, "{} listens", upstream.count("subscriptions/listen"));
     gateway.stop().await;
 }

@@ -265,12 +265,19 @@ impl Reply {
 
     /// The next message that satisfies `wanted`; others are skipped.
     pub async fn find(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
-        loop {
-            let message = self.next().await.expect("the stream ended first");
-            if wanted(&message) {
-                return message;
+        let mut skipped = Vec::new();
+        // Bounded as a whole: comments that keep a stream alive are something too.
+        let found = async {
+            loop {
+                let message = self.next().await.expect("the stream ended first");
+                if wanted(&message) {
+                    return message;
+                }
+                skipped.push(message);
             }
-        }
+        };
+        let found = timeout(PATIENCE, found).await;
+        found.unwrap_or_else(|_| panic!("it did not come; what came: {skipped:?}"))
     }
 
     /// All messages to the end.
