@@ -213,7 +213,7 @@ impl Gateway {
             Method::Discover => Ok(self.discover(request.id, &caller.endpoint)),
             Method::SetLevel => self.set_level(request, caller).await,
             Method::Subscribe => self.subscribe(request, caller).await,
-            Method::Unsubscribe => self.unsubscribe(request, caller),
+            Method::Unsubscribe => self.unsubscribe(request, caller).await,
             Method::Listen => self.listen(request, caller, outlet).await,
             _ => match local::listed(method) {
                 Some(kind) => self.list(kind, request, caller).await.map(|text| Reply { error: None, text }),

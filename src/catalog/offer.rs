@@ -54,6 +54,11 @@ impl Offer {
         self.lists[kind.at()] = Some(list);
     }
 
+    /// Takes over the list of a kind from an earlier offer of the same upstream, if it has one.
+    pub fn keep(&mut self, kind: Kind, earlier: &mut Self) {
+        self.lists[kind.at()] = earlier.take(kind);
+    }
+
     pub(super) fn take(&mut self, kind: Kind) -> Option<List> {
         self.lists[kind.at()].take()
     }

@@ -53,8 +53,8 @@ struct Listener {
 enum Target {
     /// A legacy session; it hears of every list.
     Session(Weak<Session>),
-    /// A modern listen stream; its messages carry the id of its request.
-    Listen { outlet: Outlet, id: OwnedId },
+    /// A modern listen stream; its messages carry the id of its request, and none comes before its acknowledgement.
+    Listen { outlet: Outlet, id: OwnedId, early: Mutex<Option<Vec<Bytes>>> },
 }
 
 /// A place in the registry; dropping it leaves, and ends the subscriptions at the upstreams.
@@ -76,9 +76,9 @@ impl Hub {
         self.add(session.endpoint.clone(), Changed::ALL, Target::Session(Arc::downgrade(session)))
     }
 
-    /// A modern stream hears of what it asked for.
+    /// A modern stream hears of what it asked for, once it was acknowledged.
     pub fn add_stream(&self, endpoint: Endpoint, lists: Changed, outlet: Outlet, id: OwnedId) -> Registration {
-        self.add(endpoint, lists, Target::Listen { outlet, id })
+        self.add(endpoint, lists, Target::Listen { outlet, id, early: Mutex::new(Some(Vec::new())) })
     }
 
     fn add(&self, endpoint: Endpoint, lists: Changed, target: Target) -> Registration {
@@ -157,9 +157,15 @@ impl Listener {
                     session.push(message(method, uri, None));
                 }
             }
-            Target::Listen { outlet, id } => {
-                // A closed stream's request is about to end and to leave the registry.
-                let _ = outlet.send_once(message(method, uri, Some(id)));
+            Target::Listen { outlet, id, early } => {
+                let message = message(method, uri, Some(id));
+                match &mut *early.lock().unwrap_or_else(PoisonError::into_inner) {
+                    // Bounded by what it asked for: equal messages are kept once.
+                    Some(early) if early.contains(&message) => {}
+                    Some(early) => early.push(message),
+                    // A closed stream's request is about to end and to leave the registry.
+                    None => drop(outlet.send_once(message)),
+                }
             }
         }
     }
@@ -181,6 +187,14 @@ fn message(method: &str, uri: Option<&str>, subscription: Option<&OwnedId>) -> B
 }
 
 impl Registration {
+    /// Sends a listen stream its acknowledgement, then what it could not hear before that. False: the stream is closed.
+    pub fn acknowledge(&self, lists: Changed, uris: &[&str]) -> bool {
+        let Target::Listen { outlet, id, early } = &self.listener.target else { return false };
+        let mut early = early.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = [acknowledgement(lists, uris, id)];
+        first.into_iter().chain(early.take().unwrap_or_default()).all(|message| outlet.send(message).is_ok())
+    }
+
     /// From now on the listener hears of `watched`, called `uri`. False if it does already.
     pub fn watch(&self, watched: Watched, uri: &str) -> bool {
         self.listener.watched().insert(watched, uri.into()).is_none()
@@ -205,7 +219,7 @@ impl Drop for Registration {
 }
 
 /// The acknowledgement of a listen request: what is heard, and its id.
-pub fn acknowledgement(lists: Changed, uris: &[&str], id: &OwnedId) -> Bytes {
+fn acknowledgement(lists: Changed, uris: &[&str], id: &OwnedId) -> Bytes {
     let mut params = Vec::new();
     let mut w = ObjectWriter::begin(&mut params);
     let mut n = ObjectWriter::begin(w.key("notifications"));

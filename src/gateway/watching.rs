@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use super::error::GatewayError;
-use super::hub::{Registration, Watched, acknowledgement};
+use super::hub::{Registration, Watched};
 use super::local;
 use super::outlet::Outlet;
 use super::target::Target;
@@ -29,7 +29,7 @@ impl Gateway {
     /// `resources/subscribe`.
     pub(super) async fn subscribe(&self, request: &Request<'_>, caller: &Caller) -> Result<Reply, GatewayError> {
         let Peer::Legacy(session) = &caller.peer else { return Err(GatewayError::Method) };
-        let (watched, uri) = self.watched(Method::Subscribe, request, caller)?;
+        let (watched, uri) = self.watched(Method::Subscribe, request, caller).await?;
         let Some(registration) = session.registration() else { return Err(GatewayError::Draining) };
         if !registration.watch(watched.clone(), &uri) {
             return Ok(local::empty(request.id));
@@ -46,9 +46,9 @@ impl Gateway {
     }
 
     /// `resources/unsubscribe`; of something not subscribed it is fine too.
-    pub(super) fn unsubscribe(&self, request: &Request<'_>, caller: &Caller) -> Result<Reply, GatewayError> {
+    pub(super) async fn unsubscribe(&self, request: &Request<'_>, caller: &Caller) -> Result<Reply, GatewayError> {
         let Peer::Legacy(session) = &caller.peer else { return Err(GatewayError::Method) };
-        if let Ok((watched, _)) = self.watched(Method::Unsubscribe, request, caller)
+        if let Ok((watched, _)) = self.watched(Method::Unsubscribe, request, caller).await
             && session.registration().is_some_and(|r| r.unwatch(&watched))
             && let Some(handle) = self.0.directory.get(&watched.0)
         {
@@ -57,7 +57,7 @@ impl Gateway {
         Ok(local::empty(request.id))
     }
 
-    fn watched(
+    async fn watched(
         &self,
         method: Method,
         request: &Request<'_>,
@@ -65,14 +65,27 @@ impl Gateway {
     ) -> Result<(Watched, String), GatewayError> {
         let params = request.params.object().ok_or(GatewayError::Params("params is missing"))?;
         let target = Target::read(method, params)?;
-        let watched = self.owner(&target, caller)?;
+        let watched = self.owner(&target, caller).await?;
         match target {
             Target::Resource(uri) => Ok((watched, uri.into_owned())),
             _ => Err(GatewayError::Method),
         }
     }
 
-    fn owner(&self, target: &Target<'_>, caller: &Caller) -> Result<Watched, GatewayError> {
+    /// Who owns it, once that server is there: during the start this waits as the first list does.
+    async fn owner(&self, target: &Target<'_>, caller: &Caller) -> Result<Watched, GatewayError> {
+        let found = self.owner_now(target, caller);
+        let starts = |watched: &Watched| {
+            self.0.directory.get(&watched.0).is_some_and(|h| h.connection().is_err_and(|why| why.retry_in.is_none()))
+        };
+        if found.as_ref().is_ok_and(|watched| !starts(watched)) {
+            return found;
+        }
+        self.0.catalog.settled(&caller.endpoint, self.0.settings.startup_wait).await;
+        self.owner_now(target, caller)
+    }
+
+    fn owner_now(&self, target: &Target<'_>, caller: &Caller) -> Result<Watched, GatewayError> {
         let snapshot = self.0.catalog.load();
         let view = snapshot.view(&caller.endpoint).ok_or(GatewayError::Method)?;
         let route = target.find(view)?;
@@ -98,8 +111,9 @@ impl Gateway {
         let id = OwnedId::from(request.id);
         let registration = self.0.hub.add_stream(caller.endpoint.clone(), lists, outlet.clone(), id.clone());
         let honoured = self.watch_all(&registration, &uris, caller).await;
-        let first = acknowledgement(lists, &honoured, &id);
-        outlet.send(first).map_err(|_| GatewayError::Draining)?;
+        if !registration.acknowledge(lists, &honoured) {
+            return Err(GatewayError::Draining);
+        }
         self.0.draining.cancelled().await;
         drop(registration);
         Ok(listen_result(&id, &self.0.server_info))
@@ -108,7 +122,7 @@ impl Gateway {
     /// Subscribes to each resource that has an owner who can; gives those that stand.
     async fn watch_all<'u>(&self, registration: &Registration, uris: &'u [String], caller: &Caller) -> Vec<&'u str> {
         let each = uris.iter().map(|uri| async move {
-            let watched = self.owner(&Target::Resource(uri.as_str().into()), caller).ok()?;
+            let watched = self.owner(&Target::Resource(uri.as_str().into()), caller).await.ok()?;
             let handle = self.0.directory.get(&watched.0)?;
             // Registered first, so that an update which comes at once finds its listener.
             if !registration.watch(watched.clone(), uri) {
@@ -116,8 +130,14 @@ impl Gateway {
             }
             match timeout(SUBSCRIBE_WAIT, handle.subscribe(&watched.1)).await {
                 Ok(Ok(())) => Some(uri.as_str()),
-                _ => {
+                Ok(Err(_)) => {
                     registration.unwatch(&watched);
+                    None
+                }
+                Err(_) => {
+                    // It may still be granted, and is not wanted any more.
+                    registration.unwatch(&watched);
+                    handle.unsubscribe(&watched.1);
                     None
                 }
             }

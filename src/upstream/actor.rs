@@ -31,7 +31,7 @@ use super::notices::Notices;
 use super::status::{Phase, Status};
 use super::subscriptions::Subscriptions;
 use super::updates::Updates;
-use crate::catalog::{Catalog, PendingGuard, Source, Update};
+use crate::catalog::{Catalog, Offer, PendingGuard, Source, Update};
 use crate::config::ServerConfig;
 use crate::protocol::level::Level;
 use crate::telemetry::metrics::label::RestartReason;
@@ -74,6 +74,8 @@ pub struct Actor {
     withdraw_at: Option<Instant>,
     subscriptions: Subscriptions,
     level: Option<Level>,
+    /// What the last connection offered: where the next one cannot read a list, the last good one stays.
+    offered: Option<Offer>,
 }
 
 impl Actor {
@@ -104,6 +106,7 @@ impl Actor {
             withdraw_at: None,
             subscriptions: Subscriptions::default(),
             level: None,
+            offered: None,
             plan,
             shared,
             inbox,
@@ -168,9 +171,9 @@ impl Actor {
         let pid = live.child.as_ref().and_then(super::transport::process::Child::id);
         self.shared.current.store(Some(connection.clone()));
         info!(revision = %connection.revision(), pid, "connected");
-        let mut serving = Serving::new(connection.clone());
+        let mut serving = Serving::new(connection.clone(), self.offered.take());
         let exit = serving.run(self, &mut live, pid, cancel).await;
-        serving.close().await;
+        self.offered = Some(serving.close(&mut self.subscriptions).await);
         self.shared.current.store(None);
         self.leave(live, &exit).await;
         exit

@@ -17,8 +17,8 @@ use crate::config::ServerConfig;
 use crate::protocol::level::Level;
 use crate::telemetry::metrics::server::ServerMetrics;
 
-/// Commands that may wait for an actor.
-pub(super) const INBOX: usize = 256;
+/// Commands that may wait for an actor: one listen request may watch a thousand resources at once, and leave them at once.
+pub(super) const INBOX: usize = 4096;
 
 /// What an actor is asked to do.
 #[derive(Debug)]

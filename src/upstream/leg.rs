@@ -97,7 +97,12 @@ impl Leg {
         let work = async {
             let _permit = if self.is_gateway { None } else { Some(self.permit(&wire).await?) };
             self.sent = true;
-            self.exchange(&wire, out).await
+            let answer = self.exchange(&wire, out).await;
+            if !self.is_gateway && matches!(answer, Err(CallError::Lost { .. })) {
+                // Over HTTP nothing else may tell that the upstream is gone: the actor looks.
+                wire.notices.add(|p| p.broken = true);
+            }
+            answer
         };
         tokio::pin!(work);
         loop {

@@ -1,7 +1,8 @@
 //! `subscriptions/listen` towards a modern upstream: one stream that tells us what changed there.
 //!
 //! The actor starts one and replaces it when other resources are watched; what arrives goes into the connection's
-//! notices like any other. A stream that ends is opened again as long as the connection stands (protocol.md §2.6, §5e).
+//! notices like any other. A stream that ends is opened again as long as the connection stands (protocol.md §2.6, §5e);
+//! whether the upstream is still there, and what it told nobody meanwhile, the actor finds out by reading the lists.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use super::connection::Connection;
 use super::dial::message;
 use super::error::CallError;
 use super::leg::{Leg, Limits};
+use super::notices::Notices;
 use super::question::Question;
 use super::wire::Observer;
 use crate::protocol::capability::ServerCapabilities;
@@ -66,9 +68,11 @@ pub(super) fn start(connection: Arc<Connection>, uris: Vec<Box<str>>) -> Listeni
 
 async fn listen(connection: Arc<Connection>, uris: Vec<Box<str>>, acknowledged: CancellationToken) {
     let params = params(&connection, &uris);
+    let notices = &connection.wire.notices;
     let mut wait = REOPEN_MIN;
     loop {
-        let observer = Arc::new(Ear { acknowledged: acknowledged.clone() });
+        let heard = acknowledged.is_cancelled();
+        let observer = Arc::new(Ear { acknowledged: acknowledged.clone(), resumes: heard.then(|| notices.clone()) });
         let leg = Leg::open(&connection.wire, observer);
         let out = message(leg.id(), Method::Listen, &params);
         let began = tokio::time::Instant::now();
@@ -80,6 +84,9 @@ async fn listen(connection: Arc<Connection>, uris: Vec<Box<str>>, acknowledged: 
             debug!("the server does not listen; its lists are read again only when it reconnects");
             acknowledged.cancel();
             return;
+        }
+        if acknowledged.is_cancelled() || matches!(ended, Err(CallError::Lost { .. })) {
+            notices.add(|p| p.broken = true);
         }
         if began.elapsed() > REOPEN_MAX {
             wait = REOPEN_MIN;
@@ -125,6 +132,8 @@ fn is_unknown_method(text: &bytes::Bytes) -> bool {
 #[derive(Debug)]
 struct Ear {
     acknowledged: CancellationToken,
+    /// Told when this stream follows one that was heard before.
+    resumes: Option<Arc<Notices>>,
 }
 
 impl Observer for Ear {
@@ -139,5 +148,8 @@ impl Observer for Ear {
     fn withdraw(&self, _: &OwnedId, _: Option<&str>) {}
     fn acknowledged(&self) {
         self.acknowledged.cancel();
+        if let Some(notices) = &self.resumes {
+            notices.add(|p| p.resumed = true);
+        }
     }
 }

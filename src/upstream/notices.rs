@@ -30,6 +30,10 @@ pub struct Pending {
     pub updated: BTreeSet<Box<str>>,
     /// More resources changed than were remembered.
     pub updated_overflow: bool,
+    /// A stream of notices, or a call, lost its connection: the upstream may be gone, or a new one may stand in its place.
+    pub broken: bool,
+    /// A stream of notices that was broken is open again: what changed in between, nobody was told.
+    pub resumed: bool,
 }
 
 impl Pending {

@@ -30,6 +30,16 @@ impl Subscriptions {
         }
     }
 
+    /// All its subscribers were told that it cannot be watched.
+    pub fn forget(&mut self, uri: &str) {
+        self.0.remove(uri);
+    }
+
+    /// Whether anybody watches it.
+    pub fn has(&self, uri: &str) -> bool {
+        self.0.contains_key(uri)
+    }
+
     /// Every watched resource, sorted.
     pub fn uris(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(AsRef::as_ref)

@@ -2,6 +2,7 @@
 //!
 //! Everything slow is a future in [`Serving::work`], so the loop never waits for the upstream.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ use super::super::listen::{self, Listening};
 use super::super::listing::{self, Listed};
 use super::super::notices::Pending;
 use super::super::status::Phase;
+use super::super::subscriptions::Subscriptions;
 use super::super::wire::Unobserved;
 use super::Actor;
 use crate::catalog::{Changed, Contribution, Kind, Offer, PendingGuard, Update};
@@ -40,6 +42,11 @@ const REPROBES: [Duration; 3] = [Duration::from_secs(30), Duration::from_secs(12
 
 /// How long a change of what we listen for may take before subscribers are told that it works.
 const LISTEN_WAIT: Duration = Duration::from_secs(3);
+
+/// First and longest wait before a list that could not be read is tried again: long enough for a server that is still
+/// warming up, short enough that nobody looks for the fault elsewhere.
+const REREAD_MIN: Duration = Duration::from_secs(1);
+const REREAD_MAX: Duration = Duration::from_secs(60);
 
 /// Why serving ended.
 #[derive(Debug)]
@@ -60,32 +67,47 @@ pub(super) struct Serving {
     refreshing: bool,
     /// Lists that changed while others were being read, with the guards of their announcements.
     again: (Changed, Vec<PendingGuard>),
+    /// Lists in a row that could not be read; one attempt to read them again is under way if there are any.
+    unread: u32,
     listening: Option<Listening>,
+    /// Who waits for the upstream's word on a resource, by URI.
+    subscribing: BTreeMap<Box<str>, Vec<oneshot::Sender<Result<(), SubscribeError>>>>,
+    /// The set of watched resources differs from what the modern upstream was told.
+    outdated: bool,
     level: Option<Level>,
 }
 
 /// A finished piece of work.
 enum Done {
     Listed(Vec<Listed>, Vec<PendingGuard>),
-    Subscribed { uri: Box<str>, result: Result<(), SubscribeError>, done: oneshot::Sender<Result<(), SubscribeError>> },
+    Reread(Changed),
+    Subscribed { uris: Vec<Box<str>>, result: Result<(), SubscribeError> },
     Nothing,
     Probed { modern: bool, certain: bool, attempt: usize },
 }
 
 impl Serving {
-    pub(super) fn new(connection: Arc<Connection>) -> Self {
+    pub(super) fn new(connection: Arc<Connection>, earlier: Option<Offer>) -> Self {
         let hello = &connection.hello;
         let mut offer = Offer::new(connection.era(), connection.is_http());
         offer.capabilities = Some(hello.capabilities_raw.clone());
         offer.instructions = hello.instructions.clone();
         offer.server_info = hello.server_info.clone();
+        if let Some(mut earlier) = earlier {
+            for kind in listing::kinds(&hello.capabilities, Changed::ALL) {
+                offer.keep(kind, &mut earlier);
+            }
+        }
         Self {
             connection,
             offer,
             work: FuturesUnordered::new(),
             refreshing: false,
             again: (Changed::NONE, Vec::new()),
+            unread: 0,
             listening: None,
+            subscribing: BTreeMap::new(),
+            outdated: false,
             level: None,
         }
     }
@@ -99,12 +121,13 @@ impl Serving {
     ) -> Exit {
         self.begin(actor, pid);
         loop {
+            self.tell_watched(actor);
             let closed = self.connection.wire.closed().clone();
             let notices = self.connection.wire.notices.clone();
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Exit::Cancelled,
-                Some(command) = actor.inbox.recv() => self.command(actor, command),
+                Some(command) = actor.inbox.recv() => self.commands(actor, command),
                 () = closed.cancelled() => return lost(&self.connection.clone(), live).await,
                 Some(done) = self.work.next() => if let Some(exit) = self.done(actor, done).await { return exit },
                 pending = notices.take() => self.noticed(actor, pending),
@@ -126,28 +149,57 @@ impl Serving {
             self.reprobe(actor, 0);
         }
         drop(self.relisten(actor));
-        if !hello.is_modern() {
-            // Whoever watched before the connection broke still does; what changed meanwhile nobody knows.
-            for uri in actor.subscriptions.uris() {
+        // Whoever watched before the connection broke still does; what changed meanwhile nobody knows.
+        for uri in actor.subscriptions.uris() {
+            if !hello.is_modern() {
                 self.work.push(
                     watch(self.connection.clone(), Method::Subscribe, uri.into(), actor.plan.config.timeouts.read)
                         .map(|_| Done::Nothing)
                         .boxed(),
                 );
-                actor.plan.updates.add(&actor.plan.source.name, uri.into());
             }
+            actor.plan.updates.add(&actor.plan.source.name, uri.into());
         }
         if let Some(level) = actor.level {
             self.set_level(actor, level, None);
         }
     }
 
-    /// Stops what runs; legs that are dropped are cancelled upstream.
-    pub(super) async fn close(&mut self) {
+    /// Stops what runs, and gives back what was offered; legs that are dropped are cancelled upstream.
+    pub(super) async fn close(mut self, subscriptions: &mut Subscriptions) -> Offer {
         self.work.clear();
+        for uri in self.subscribing.into_keys() {
+            // Who waits for it learns that it cannot be watched when its sender is dropped.
+            subscriptions.forget(&uri);
+        }
         if let Some(listening) = self.listening.take() {
             listening.end().await;
         }
+        self.offer
+    }
+
+    /// Takes everything that waits in the inbox, so that a thousand resources to watch become one new listen.
+    fn commands(&mut self, actor: &mut Actor, first: Command) {
+        self.command(actor, first);
+        while let Ok(command) = actor.inbox.try_recv() {
+            self.command(actor, command);
+        }
+    }
+
+    /// Tells a modern upstream which resources are watched now, if that is news.
+    fn tell_watched(&mut self, actor: &Actor) {
+        if !std::mem::take(&mut self.outdated) {
+            return;
+        }
+        let uris: Vec<Box<str>> = self.subscribing.keys().cloned().collect();
+        let settled = self.relisten(actor);
+        self.work.push(
+            async move {
+                let _ = tokio::time::timeout(LISTEN_WAIT, settled).await;
+                Done::Subscribed { uris, result: Ok(()) }
+            }
+            .boxed(),
+        );
     }
 
     fn command(&mut self, actor: &mut Actor, command: Command) {
@@ -186,7 +238,12 @@ impl Serving {
             self.refresh(actor, changed, vec![guard]);
         }
         let server = &actor.plan.source.name;
-        if pending.updated_overflow {
+        if pending.broken || pending.resumed {
+            // Nobody is told unless something differs; lists wait for what is read now.
+            let guard = actor.plan.catalog.pending(server);
+            self.refresh(actor, Changed::ALL, vec![guard]);
+        }
+        if pending.updated_overflow || pending.resumed {
             actor.subscriptions.uris().for_each(|uri| actor.plan.updates.add(server, uri.into()));
         }
         for uri in &pending.updated {
@@ -196,15 +253,16 @@ impl Serving {
 
     async fn done(&mut self, actor: &mut Actor, done: Done) -> Option<Exit> {
         match done {
-            Done::Listed(lists, guards) => self.listed(actor, lists, guards).await,
-            Done::Subscribed { uri, result, done } => {
-                if result.is_err() {
-                    actor.subscriptions.remove(&uri);
-                }
-                // Who subscribed may have left meanwhile.
-                if done.send(result).is_err() && result.is_ok() {
-                    self.unsubscribe(actor, uri);
-                }
+            Done::Listed(lists, guards) => match self.lost(&lists) {
+                Some(exit) => return Some(exit),
+                None => self.listed(actor, lists, guards).await,
+            },
+            Done::Reread(changed) => {
+                let guard = actor.plan.catalog.pending(&actor.plan.source.name);
+                self.refresh(actor, changed, vec![guard]);
+            }
+            Done::Subscribed { uris, result } => {
+                uris.into_iter().for_each(|uri| self.subscribed(actor, uri, result));
             }
             Done::Nothing => {}
             Done::Probed { modern: true, .. } => {
@@ -218,13 +276,26 @@ impl Serving {
         None
     }
 
+    /// Whether reading lists has shown that there is nothing to read from any more.
+    fn lost(&self, lists: &[Listed]) -> Option<Exit> {
+        lists.iter().find_map(|listed| match listed.list {
+            Err(CallError::Lost { .. }) => Some(Exit::Lost("the connection was lost".into())),
+            Err(CallError::SessionGone) => Some(Exit::Redial),
+            _ => None,
+        })
+    }
+
     async fn listed(&mut self, actor: &mut Actor, lists: Vec<Listed>, mut guards: Vec<PendingGuard>) {
         let source = actor.plan.source.clone();
+        let mut unread = Changed::NONE;
         for Listed { kind, list, truncated } in lists {
             match list {
                 Ok(list) => self.offer.set(kind, list),
-                // The last good list stays (protocol.md §4.8).
-                Err(error) => warn!(list = kind.list_method(), error = %error, "a list could not be read"),
+                Err(error) => {
+                    // The last good list stays (protocol.md §4.8).
+                    warn!(list = kind.list_method(), error = %error, "a list could not be read; it is tried again");
+                    unread = unread | Changed::only(kind);
+                }
             }
             if truncated {
                 actor.plan.metrics.truncation(entry_kind(kind));
@@ -255,10 +326,22 @@ impl Serving {
             s.complaints = complaints.iter().map(ToString::to_string).collect();
         });
         self.refreshing = false;
+        self.reread(unread);
         let (changed, guards) = std::mem::replace(&mut self.again, (Changed::NONE, Vec::new()));
         if changed.any() {
             self.refresh(actor, changed, guards);
         }
+    }
+
+    /// Tries lists again that could not be read.
+    fn reread(&mut self, unread: Changed) {
+        if !unread.any() {
+            self.unread = 0;
+            return;
+        }
+        let wait = REREAD_MIN.saturating_mul(1 << self.unread.min(6)).min(REREAD_MAX);
+        self.unread += 1;
+        self.work.push(sleep(wait).map(move |()| Done::Reread(unread)).boxed());
     }
 
     fn subscribe(&mut self, actor: &mut Actor, uri: Box<str>, done: oneshot::Sender<Result<(), SubscribeError>>) {
@@ -266,35 +349,50 @@ impl Serving {
             let _ = done.send(Err(SubscribeError::Unsupported));
             return;
         }
-        if !actor.subscriptions.add(&uri) {
+        let first = actor.subscriptions.add(&uri);
+        if let Some(waiting) = self.subscribing.get_mut(&uri) {
+            waiting.push(done);
+            return;
+        }
+        if !first {
             let _ = done.send(Ok(()));
             return;
         }
+        self.subscribing.insert(uri.clone(), vec![done]);
         if self.connection.hello.is_modern() {
-            let settled = self.relisten(actor);
-            self.work.push(
-                async move {
-                    let _ = tokio::time::timeout(LISTEN_WAIT, settled).await;
-                    Done::Subscribed { uri, result: Ok(()), done }
-                }
-                .boxed(),
-            );
+            self.outdated = true;
             return;
         }
         let watching = watch(self.connection.clone(), Method::Subscribe, uri.clone(), actor.plan.config.timeouts.read);
-        self.work.push(watching.map(|result| Done::Subscribed { uri, result, done }).boxed());
+        self.work.push(watching.map(|result| Done::Subscribed { uris: vec![uri], result }).boxed());
+    }
+
+    /// The upstream's word on a resource reaches everybody who waits for it. Who left meanwhile has unsubscribed already.
+    fn subscribed(&mut self, actor: &mut Actor, uri: Box<str>, result: Result<(), SubscribeError>) {
+        for done in self.subscribing.remove(&uri).into_iter().flatten() {
+            let _ = done.send(result);
+        }
+        match result {
+            Ok(()) if !actor.subscriptions.has(&uri) => self.leave(actor, uri),
+            Ok(()) => {}
+            Err(_) => actor.subscriptions.forget(&uri),
+        }
     }
 
     fn unsubscribe(&mut self, actor: &mut Actor, uri: Box<str>) {
-        if !actor.subscriptions.remove(&uri) {
+        // While the upstream is still being asked, leaving waits, so that it cannot overtake.
+        if actor.subscriptions.remove(&uri) && !self.subscribing.contains_key(&uri) {
+            self.leave(actor, uri);
+        }
+    }
+
+    fn leave(&mut self, actor: &Actor, uri: Box<str>) {
+        if self.connection.hello.is_modern() {
+            self.outdated = true;
             return;
         }
-        if self.connection.hello.is_modern() {
-            drop(self.relisten(actor));
-        } else {
-            let leaving = watch(self.connection.clone(), Method::Unsubscribe, uri, actor.plan.config.timeouts.read);
-            self.work.push(leaving.map(|_| Done::Nothing).boxed());
-        }
+        let leaving = watch(self.connection.clone(), Method::Unsubscribe, uri, actor.plan.config.timeouts.read);
+        self.work.push(leaving.map(|_| Done::Nothing).boxed());
     }
 
     /// Towards a modern upstream: listens for what is wanted now. The old stream ends when the new one stands, so that

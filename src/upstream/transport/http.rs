@@ -356,24 +356,34 @@ pub(in crate::upstream) async fn drive_stream(wire: Arc<Wire>) {
     let super::Link::Http(link) = &wire.link else { return };
     let mut stream = Stream::default();
     let mut failures = 0u32;
+    let mut heard = false;
     loop {
         let last = stream.last_id.as_deref().and_then(|id| HeaderValue::from_str(id).ok());
         let wait = match link.open_stream(&wire, last).await {
             Ok(response) if response.status().is_success() && is_event_stream(response.headers()) => {
                 failures = 0;
+                if std::mem::replace(&mut heard, true) {
+                    wire.notices.add(|p| p.resumed = true);
+                }
                 if stream.read(&wire, None, response).await.is_err() {
                     debug!(server = %wire.server, "an event on the upstream's stream is too large");
                 }
+                // The end of a stream alone means nothing; whether the upstream is still there, the actor finds out.
+                wire.notices.add(|p| p.broken = true);
                 stream.retry.unwrap_or(REOPEN_MIN)
             }
             // A 404 here alone does not mean that the session is lost.
             Ok(response) if response.status() == StatusCode::METHOD_NOT_ALLOWED => return,
             Ok(_) => {
                 stream.last_id = None;
+                if heard {
+                    wire.notices.add(|p| p.broken = true);
+                }
                 REOPEN_REFUSED
             }
             Err(_) => {
                 failures += 1;
+                wire.notices.add(|p| p.broken = true);
                 REOPEN_MIN.saturating_mul(1 << failures.min(6)).min(REOPEN_MAX)
             }
         };

@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use mcp_manifold::app::{Options, Running};
 use mcp_manifold::config::{self, Config};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::upstream::Upstream;
 
 /// Longest wait of a scenario for something that must happen.
 pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One second between restarts is for operators; scenarios have less time.
+const RESTART: &str = r#"{"backoffMin":"20ms","backoffMax":"100ms"}"#;
 
 /// A running gateway; stop it with [`Gateway::stop`] to see that it leaves nothing behind.
 pub struct Gateway {
@@ -19,23 +22,29 @@ pub struct Gateway {
 impl Gateway {
     /// Over these upstreams, named so, with defaults for everything else.
     pub async fn over(servers: &[(&str, &Upstream)]) -> Self {
-        let servers: Map<String, Value> = servers.iter().map(|(n, u)| ((*n).to_owned(), u.config())).collect();
-        Self::with(json!({ "mcpServers": servers })).await
+        // As text: the order of the servers matters, and a `Value` would sort them.
+        let servers: Vec<String> = servers.iter().map(|(n, u)| format!("{}:{}", json!(n), u.config())).collect();
+        let listeners = r#""listen":"127.0.0.1:0","admin":{"listen":"127.0.0.1:0"}"#;
+        let text = format!(r#"{{{listeners},"restart":{RESTART},"mcpServers":{{{}}}}}"#, servers.join(","));
+        Self::start(&text).await
     }
 
-    /// Of this configuration; its listeners take free ports.
-    pub async fn with(config: Value) -> Self {
-        let running = Running::start(Self::config(config), Options::default()).await.expect("the gateway starts");
+    async fn start(text: &str) -> Self {
+        let running = Running::start(Self::config(text), Options::default()).await.expect("the gateway starts");
         Self { running }
     }
 
-    fn config(mut config: Value) -> Config {
+    /// Of this configuration; its listeners take free ports, and its servers are in the order of their names.
+    pub async fn with(config: Value) -> Self {
+        let mut config = config;
         let top = config.as_object_mut().expect("a configuration is an object");
         top.entry("listen").or_insert(json!("127.0.0.1:0"));
         top.entry("admin").or_insert(json!({ "listen": "127.0.0.1:0" }));
-        // One second between restarts is for operators; scenarios have less time.
-        top.entry("restart").or_insert(json!({ "backoffMin": "20ms", "backoffMax": "100ms" }));
-        let text = config.to_string();
+        top.entry("restart").or_insert(serde_json::from_str(RESTART).expect("it is JSON"));
+        Self::start(&config.to_string()).await
+    }
+
+    fn config(text: &str) -> Config {
         let file = std::path::Path::new("scenario.json");
         match config::parse(file, text.as_bytes(), std::iter::empty(), &config::System) {
             Ok(loaded) => loaded.config,
@@ -58,22 +67,27 @@ impl Gateway {
         format!("http://{}{path}", self.running.admin)
     }
 
-    /// Waits, bounded, until `/api/servers` shows every server in `state`.
+    /// What `/api/servers` says of one server.
+    pub async fn server(&self, name: &str) -> Value {
+        let servers = super::client::get_json(&self.admin("/api/servers")).await;
+        let all = servers["servers"].as_array().expect("a list of servers");
+        all.iter().find(|s| s["name"] == name).unwrap_or_else(|| panic!("no {name} in {servers}")).clone()
+    }
+
+    /// Waits, bounded, until `/api/servers` shows the server in `state`.
     pub async fn wait_state(&self, server: &str, state: &str) {
-        let url = self.admin("/api/servers");
+        self.wait_server(server, state, |facts| facts["state"] == state).await;
+    }
+
+    /// Waits, bounded, until what `/api/servers` says of the server fits; `what` is for the failure.
+    pub async fn wait_server(&self, server: &str, what: &str, fits: impl Fn(&Value) -> bool) {
         let waiting = async {
-            loop {
-                let servers = super::client::get_json(&url).await;
-                let found =
-                    servers["servers"].as_array().and_then(|all| all.iter().find(|s| s["name"] == server).cloned());
-                if found.is_some_and(|s| s["state"] == state) {
-                    return;
-                }
+            while !fits(&self.server(server).await) {
                 tokio::task::yield_now().await;
             }
         };
         let ended = tokio::time::timeout(PATIENCE, waiting).await;
-        assert!(ended.is_ok(), "{server} did not become {state}");
+        assert!(ended.is_ok(), "{server} did not become {what}: {}", self.server(server).await);
     }
 
     /// Drains and ends it.

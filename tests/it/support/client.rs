@@ -96,6 +96,30 @@ impl Client {
         answer["result"].clone()
     }
 
+    /// Every entry of a list, page by page; `method` is for instance `tools/list`.
+    pub async fn list(&self, method: &str) -> Vec<Value> {
+        let member = member_of(method);
+        let (mut all, mut params) = (Vec::new(), json!({}));
+        loop {
+            let page = self.result(method, params).await;
+            all.extend(page[member].as_array().unwrap_or_else(|| panic!("no {member} in {page}")).clone());
+            match page.get("nextCursor") {
+                Some(cursor) => params = json!({"cursor": cursor}),
+                None => return all,
+            }
+        }
+    }
+
+    /// The names (URIs, templates) of every entry of a list.
+    pub async fn names(&self, method: &str) -> Vec<String> {
+        let key = match method {
+            "resources/list" => "uri",
+            "resources/templates/list" => "uriTemplate",
+            _ => "name",
+        };
+        self.list(method).await.iter().map(|item| item[key].as_str().unwrap().to_owned()).collect()
+    }
+
     /// Sends a request and leaves the reply to be read.
     pub async fn open(&self, method: &str, params: Value) -> Reply {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
@@ -249,12 +273,19 @@ impl Reply {
 
     /// The next message that satisfies `wanted`; others are skipped.
     pub async fn find(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
-        loop {
-            let message = self.next().await.expect("the stream ended first");
-            if wanted(&message) {
-                return message;
+        let mut skipped = Vec::new();
+        // Bounded as a whole: comments that keep a stream alive are something too.
+        let found = async {
+            loop {
+                let message = self.next().await.expect("the stream ended first");
+                if wanted(&message) {
+                    return message;
+                }
+                skipped.push(message);
             }
-        }
+        };
+        let found = timeout(PATIENCE, found).await;
+        found.unwrap_or_else(|_| panic!("it did not come; what came: {skipped:?}"))
     }
 
     /// All messages to the end.
@@ -280,6 +311,17 @@ impl Reply {
             }
         }
         String::from_utf8(all).expect("UTF-8")
+    }
+}
+
+/// The member that holds the entries in the result of a list.
+pub fn member_of(method: &str) -> &'static str {
+    match method {
+        "tools/list" => "tools",
+        "prompts/list" => "prompts",
+        "resources/list" => "resources",
+        "resources/templates/list" => "resourceTemplates",
+        _ => panic!("{method} is no list"),
     }
 }
 

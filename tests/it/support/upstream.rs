@@ -158,6 +158,16 @@ impl Upstream {
         self.order(Order::SetTools(tools.into_iter().map(|tool| tool.to_string()).collect())).await;
     }
 
+    /// Changes anything else of its script, for what it is asked from now on and for children that start later.
+    pub async fn change(&self, change: impl FnOnce(&mut Script)) {
+        let mut script = match &self.place {
+            Place::Web { engine, .. } => engine.script(),
+            Place::Children(children) => children.script(),
+        };
+        change(&mut script);
+        self.order(Order::SetScript(Box::new(script))).await;
+    }
+
     pub async fn announce_tools(&self) {
         self.announce("notifications/tools/list_changed", json!({})).await;
     }
@@ -230,6 +240,7 @@ impl Upstream {
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 enum Order {
     SetTools(Vec<String>),
+    SetScript(Box<Script>),
     Release(String),
     Announce(String, String),
     ForgetSessions,

@@ -81,6 +81,11 @@ impl Children {
         vec![(CONTROL.into(), self.address.to_string())]
     }
 
+    /// What the next child is going to read.
+    pub fn script(&self) -> Script {
+        self.shared.script.lock().unwrap().clone()
+    }
+
     pub fn pids(&self) -> Vec<u32> {
         self.shared.live.lock().unwrap().iter().map(|child| child.pid).collect()
     }
@@ -94,8 +99,10 @@ impl Children {
 
     /// Tells every live child, and returns when each has done it or is gone.
     pub async fn order(&self, order: Order) {
-        if let Order::SetTools(tools) = &order {
-            self.shared.script.lock().unwrap().tools.clone_from(tools);
+        match &order {
+            Order::SetTools(tools) => self.shared.script.lock().unwrap().tools.clone_from(tools),
+            Order::SetScript(script) => self.shared.script.lock().unwrap().clone_from(script),
+            _ => {}
         }
         let live: Vec<_> = self.shared.live.lock().unwrap().iter().map(|child| child.orders.clone()).collect();
         for orders in live {

@@ -255,6 +255,7 @@ impl Engine {
     pub async fn obey(&self, order: Order) {
         match order {
             Order::SetTools(tools) => self.state().script.tools = tools,
+            Order::SetScript(script) => self.state().script = *script,
             Order::Release(what) => self.gate(&what).add_permits(1),
             Order::Announce(method, params) => self.announce(&method, &params).await,
             Order::ForgetSessions => self.state().sessions.clear(),

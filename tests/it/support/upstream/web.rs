@@ -12,18 +12,22 @@ use futures_util::{StreamExt, stream};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use tower::ServiceExt;
 
 use super::engine::Engine;
 use super::message::Frame;
+use super::record::PATIENCE;
 
 pub struct Web {
     address: SocketAddr,
     router: Router,
     running: Mutex<JoinSet<()>>,
+    /// Bound and never listening: while the upstream is down, nobody else can take its port.
+    _place: TcpSocket,
 }
 
 /// Marks a response that is never sent: its connection is cut instead.
@@ -32,9 +36,9 @@ struct Cut;
 
 impl Web {
     pub async fn start(router: Router) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let web = Self { address: listener.local_addr().unwrap(), router, running: Mutex::default() };
-        web.accept(listener).await;
+        let place = bound("127.0.0.1:0".parse().unwrap()).unwrap();
+        let web = Self { address: place.local_addr().unwrap(), router, running: Mutex::default(), _place: place };
+        web.listen().await;
         web
     }
 
@@ -43,7 +47,18 @@ impl Web {
     }
 
     pub async fn listen(&self) {
-        self.accept(TcpListener::bind(self.address).await.unwrap()).await;
+        let listening = async {
+            loop {
+                match bound(self.address).and_then(|socket| socket.listen(1024)) {
+                    Ok(listener) => return listener,
+                    // A child that another test is just starting holds our old listener until it has become its program.
+                    Err(error) if error.kind() == io::ErrorKind::AddrInUse => tokio::task::yield_now().await,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        };
+        let listener = timeout(PATIENCE, listening).await;
+        self.accept(listener.expect("the port is free again")).await;
     }
 
     pub async fn stop(&self) {
@@ -74,6 +89,14 @@ impl Web {
             }
         });
     }
+}
+
+/// Two sockets may share an address as long as only one of them listens.
+fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    Ok(socket)
 }
 
 pub fn cut() -> Response<Body> {
