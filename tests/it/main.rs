@@ -13,6 +13,7 @@ mod crash;
 mod era_matrix;
 mod eras;
 mod fidelity;
+mod kill;
 mod list_changed;
 mod listing;
 mod listing_start;
