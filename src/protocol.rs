@@ -6,6 +6,7 @@
 pub mod bridge;
 pub mod capability;
 pub mod classify;
+pub mod clipped;
 pub mod code;
 mod depth;
 pub mod framing;

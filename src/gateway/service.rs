@@ -162,12 +162,8 @@ impl Gateway {
         let name = call.route.source.name.as_str();
         let unavailable = |why| GatewayError::unavailable(name, &why);
         let mut connection = match call.handle.connection() {
-            // Not tried yet: the gateway has just started.
-            Err(why) if why.retry_in.is_none() => {
-                self.0.catalog.settled(&call.caller.endpoint, self.0.settings.startup_wait).await;
-                call.handle.connection().map_err(unavailable)?
-            }
-            other => other.map_err(unavailable)?,
+            Ok(connection) => connection,
+            Err(_) => call.handle.connected(self.0.settings.startup_wait).await.map_err(unavailable)?,
         };
         let mut came = self.leg(call, &connection).await;
         if let Came::Answer(Err(error)) = &came

@@ -47,6 +47,37 @@ impl Partial {
     }
 }
 
+/// What is kept of an item above the limit: enough to find out whose it was (see `protocol::clipped`).
+#[derive(Debug, Default)]
+pub struct Clipped {
+    head: Vec<u8>,
+    tail: Vec<u8>,
+}
+
+impl Clipped {
+    /// Bytes kept of either end.
+    const KEPT: usize = 256;
+
+    /// The first bytes.
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// The last bytes.
+    pub fn tail(&self) -> &[u8] {
+        &self.tail
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let missing = Self::KEPT - self.head.len();
+        self.head.extend_from_slice(&bytes[..bytes.len().min(missing)]);
+        let last = &bytes[bytes.len().saturating_sub(Self::KEPT)..];
+        let surplus = (self.tail.len() + last.len()).saturating_sub(Self::KEPT);
+        self.tail.drain(..surplus);
+        self.tail.extend_from_slice(last);
+    }
+}
+
 /// Appends `json` on one line: raw CR and LF, which JSON allows only between tokens, become spaces.
 fn push_on_one_line(out: &mut Vec<u8>, json: &[u8]) {
     let mut rest = json;

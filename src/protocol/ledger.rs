@@ -64,9 +64,10 @@ impl<T> Ledger<T> {
         self.open.remove(&id).map(|e| e.waiter)
     }
 
-    /// Ends all requests.
-    pub fn close_all(&mut self) -> Vec<T> {
-        std::mem::take(&mut self.open).into_values().map(|e| e.waiter).collect()
+    /// Ends the requests whose waiters are `chosen`.
+    pub fn close_where(&mut self, mut chosen: impl FnMut(&T) -> bool) -> Vec<T> {
+        let ended = self.open.extract_if(.., |_, entry| chosen(&entry.waiter));
+        ended.map(|(_, entry)| entry.waiter).collect()
     }
 
     /// The request in flight, if there is just one.
@@ -120,7 +121,8 @@ mod tests {
         assert_eq!(ledger.close(a), None);
         assert_eq!(ledger.close(99), None);
         assert_eq!(ledger.open(Asker::Modern, "c"), 3, "ids are never reused");
-        assert_eq!(ledger.close_all(), ["b", "c"]);
+        assert_eq!(ledger.close_where(|w| *w == "c"), ["c"]);
+        assert_eq!(ledger.close_where(|_| true), ["b"]);
         assert!(ledger.is_empty());
     }
 

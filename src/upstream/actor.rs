@@ -186,7 +186,9 @@ impl Actor {
         {
             link.end_session(&live.connection.wire).await;
         }
-        live.connection.wire.close();
+        if !live.connection.wire.is_renewing() {
+            live.connection.wire.close();
+        }
         if let Some(child) = live.child.take() {
             child.end(&self.plan.source.name, self.plan.config.timeouts.shutdown).await;
         }
@@ -200,7 +202,7 @@ impl Actor {
         self.set(|s| {
             s.last_error = Some(why.into());
             s.restarts += 1;
-            s.settled = true;
+            s.failing = true;
             (s.revision, s.pid) = (None, None);
         });
         if self.withdraw_at.is_none() {
@@ -241,7 +243,6 @@ impl Actor {
     fn stopped(&mut self) {
         self.set(|s| {
             s.phase = Phase::Stopped;
-            s.settled = true;
             (s.revision, s.pid) = (None, None);
         });
     }

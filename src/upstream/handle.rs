@@ -112,6 +112,11 @@ impl Handle {
         }
     }
 
+    /// Its connection. Waits up to `limit` while it starts, or shakes hands anew; not for one that is down.
+    pub async fn connected(&self, limit: Duration) -> Result<Arc<Connection>, Unavailable> {
+        self.wait_for_connection(limit, |status| !status.failing && status.phase != Phase::Stopped).await
+    }
+
     /// The connection that follows `old`, which broke or lost its session: waits for the actor to dial, up to `limit`.
     pub async fn next_connection(
         &self,
@@ -121,19 +126,25 @@ impl Handle {
         if !old.is_closed() {
             old.renew();
         }
+        self.wait_for_connection(limit, |status| status.phase != Phase::Stopped).await
+    }
+
+    async fn wait_for_connection(
+        &self,
+        limit: Duration,
+        may_come: impl Fn(&Status) -> bool,
+    ) -> Result<Arc<Connection>, Unavailable> {
         let mut status = self.watch();
-        let fresh = || self.shared.current.load_full().filter(|c| !Arc::ptr_eq(c, old) && !c.is_closed());
         let waiting = async {
             loop {
-                if let Some(connection) = fresh() {
-                    return Ok(connection);
-                }
-                if status.changed().await.is_err() {
-                    return Err(self.unavailable(Instant::now()));
+                let now = self.connection();
+                let is_hopeless = !may_come(&status.borrow_and_update());
+                if now.is_ok() || is_hopeless || status.changed().await.is_err() {
+                    return now;
                 }
             }
         };
-        timeout(limit, waiting).await.unwrap_or_else(|_| Err(self.unavailable(Instant::now())))
+        timeout(limit, waiting).await.unwrap_or_else(|_| self.connection())
     }
 
     /// Reads all lists again, soon.

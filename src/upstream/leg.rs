@@ -154,7 +154,7 @@ impl Leg {
                     answer = link.exchange(wire, self.id, self.speaking.or(wire.revision()), &out) => match answer {
                         Ok(Some(text)) => Ok(text),
                         Err(error) => Err(error),
-                        Ok(None) => (&mut self.waiting).await.unwrap_or(Err(CallError::Lost { sent: true })),
+                        Ok(None) => self.answer_elsewhere().await,
                     },
                 };
                 if !matches!(answer, Err(CallError::Lost { .. })) {
@@ -163,6 +163,16 @@ impl Leg {
                 }
                 answer
             }
+        }
+    }
+
+    /// The answer comes on the session's stream, which ends with the session.
+    async fn answer_elsewhere(&mut self) -> Result<Bytes, CallError> {
+        let wire = self.wire.clone();
+        tokio::select! {
+            biased;
+            answer = self.answer() => answer,
+            () = wire.closed().cancelled() => Err(CallError::Lost { sent: true }),
         }
     }
 

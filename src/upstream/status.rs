@@ -54,8 +54,8 @@ pub struct Status {
     pub last_error: Option<Box<str>>,
     /// Items of its lists that could not be used, one sentence each.
     pub complaints: Vec<String>,
-    /// The first dial is over, well or not.
-    pub settled: bool,
+    /// The last dial failed or the last connection was lost, and it does not serve yet: nobody should wait for it.
+    pub failing: bool,
 }
 
 impl Status {
@@ -71,7 +71,7 @@ impl Status {
             restarts: 0,
             last_error: None,
             complaints: Vec::new(),
-            settled: false,
+            failing: false,
         }
     }
 }

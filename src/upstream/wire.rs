@@ -19,6 +19,7 @@ use super::notices::Notices;
 use super::question::{OpenQuestions, Question, Replier};
 use super::transport::Link;
 use crate::name::ServerName;
+use crate::protocol::clipped::Whose;
 use crate::protocol::code;
 use crate::protocol::jsonrpc::{self, Id, Message, Notification, OwnedId, Params, Reading, Request};
 use crate::protocol::ledger::{Asker, Attribution, Ledger};
@@ -92,6 +93,11 @@ impl Pulse {
         }
     }
 
+    /// Whether the upstream waits for the user.
+    fn is_asked(&self) -> bool {
+        self.questions.load(Ordering::Relaxed) > 0
+    }
+
     /// None is open any more.
     pub(super) fn questions_over(&self) {
         self.questions.store(0, Ordering::Relaxed);
@@ -100,8 +106,7 @@ impl Pulse {
 
     /// When the first open question has waited for `limit`.
     pub(super) fn asked_until(&self, limit: Duration) -> Option<Instant> {
-        let open = self.questions.load(Ordering::Relaxed) > 0;
-        open.then(|| self.epoch + Duration::from_millis(self.asked_ms.load(Ordering::Relaxed)) + limit)
+        self.is_asked().then(|| self.epoch + Duration::from_millis(self.asked_ms.load(Ordering::Relaxed)) + limit)
     }
 
     fn now_ms(&self) -> u64 {
@@ -121,7 +126,7 @@ impl Pulse {
     /// When silence becomes a time-out. While a question is open the user is thinking, not the upstream.
     pub(super) fn idle_until(&self, idle: Duration) -> Instant {
         let heard = self.epoch + Duration::from_millis(self.last_ms.load(Ordering::Relaxed));
-        let since = if self.questions.load(Ordering::Relaxed) > 0 { heard.max(Instant::now()) } else { heard };
+        let since = if self.is_asked() { heard.max(Instant::now()) } else { heard };
         since + idle
     }
 }
@@ -219,10 +224,18 @@ impl Wire {
         self.ledger().len()
     }
 
-    /// Ends the connection because the upstream wants a new handshake, not because anything is broken.
+    /// Ends the connection because the upstream wants a new handshake, not because anything is broken. Over Streamable
+    /// HTTP each request has a stream of its own, and goes on to its end unless it waits for an answer of ours, which
+    /// nobody would take any more.
     pub(super) fn renew(&self) {
         self.renewing.store(true, Ordering::Release);
-        self.close();
+        if !matches!(self.link, Link::Http(_)) {
+            return self.close();
+        }
+        self.closed.cancel();
+        let asking = self.ledger().close_where(|waiter| waiter.pulse.is_asked());
+        lose(asking);
+        self.questions.clear();
     }
 
     /// Whether it ended for a new handshake.
@@ -233,10 +246,8 @@ impl Wire {
     /// Ends the connection: every leg in flight fails at once.
     pub fn close(&self) {
         self.closed.cancel();
-        for waiter in self.ledger().close_all() {
-            // The leg may have timed out meanwhile; then nobody waits.
-            let _ = waiter.answer.send(Err(CallError::Lost { sent: true }));
-        }
+        let all = self.ledger().close_where(|_| true);
+        lose(all);
         self.questions.clear();
     }
 
@@ -318,8 +329,17 @@ impl Wire {
     }
 
     fn answer(&self, id: Option<u64>, text: Bytes) {
-        match id.and_then(|id| self.ledger().close(id)) {
-            Some(waiter) => drop(waiter.answer.send(Ok(text))),
+        match id {
+            Some(id) => self.settle_leg(id, Ok(text)),
+            None => debug!(server = %self.server, "an answer without an id was dropped"),
+        }
+    }
+
+    fn settle_leg(&self, id: u64, answer: Result<Bytes, CallError>) {
+        let waiter = self.ledger().close(id);
+        match waiter {
+            // The leg may have timed out meanwhile; then nobody waits.
+            Some(waiter) => drop(waiter.answer.send(answer)),
             None => debug!(server = %self.server, "an answer to no open request was dropped"),
         }
     }
@@ -337,19 +357,19 @@ impl Wire {
         }
     }
 
-    /// A message over the limit was skipped. With one request in flight it was that one's answer; with several nobody can
-    /// tell, and ending the connection is better than leaving one of them waiting.
-    pub(super) fn too_large(&self) {
+    /// A message over the limit was skipped. Where nobody can tell whose answer it was, the only request in flight is
+    /// failed, and with several the connection ends, which is better than leaving one of them waiting.
+    pub(super) fn too_large(&self, whose: Whose) {
+        let limit = self.limits.message;
+        warn!(server = %self.server, limit, ?whose, "a message is longer than limits.message");
         self.metrics.lines_dropped(LineSource::TooLong, 1);
-        let only = {
-            let mut ledger = self.ledger();
-            match ledger.only() {
-                Some(id) => ledger.close(id),
-                None => None,
-            }
+        let id = match whose {
+            Whose::Answer(id) => Some(id),
+            Whose::Nobody => return,
+            Whose::Unknown => self.ledger().only(),
         };
-        match only {
-            Some(waiter) => drop(waiter.answer.send(Err(CallError::TooLarge(self.limits.message)))),
+        match id {
+            Some(id) => self.settle_leg(id, Err(CallError::TooLarge(limit))),
             None => self.close(),
         }
     }
@@ -474,6 +494,13 @@ impl Wire {
 
     fn ledger(&self) -> MutexGuard<'_, Ledger<Waiter>> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn lose(waiters: Vec<Waiter>) {
+    for waiter in waiters {
+        // The leg may have timed out meanwhile; then nobody waits.
+        let _ = waiter.answer.send(Err(CallError::Lost { sent: true }));
     }
 }
 

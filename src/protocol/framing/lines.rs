@@ -10,12 +10,12 @@
 use bytes::{Buf, Bytes};
 use memchr::memchr;
 
-use super::{BOM, Partial, push_on_one_line};
+use super::{BOM, Clipped, Partial, push_on_one_line};
 
 /// A line that could not be handed over. The decoder goes on with the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
-    /// Reported once a line, as soon as it is certain, before the line has ended.
+    /// Reported once a line, when the line has ended.
     #[error("a message line is longer than the limit of {limit} bytes")]
     TooLong {
         /// Bytes a line may have without its newline.
@@ -33,6 +33,7 @@ pub struct LineDecoder {
     partial: Partial,
     first: bool,
     skipping: bool,
+    clipped: Clipped,
 }
 
 /// What may stand around a line of exactly `limit` bytes before it is certain to be too long: a
@@ -42,7 +43,7 @@ const SLACK: usize = BOM.len() + 1;
 impl LineDecoder {
     /// A decoder of lines of at most `limit` bytes, newline not counted.
     pub fn new(limit: usize) -> Self {
-        Self { limit, partial: Partial::default(), first: true, skipping: false }
+        Self { limit, partial: Partial::default(), first: true, skipping: false, clipped: Clipped::default() }
     }
 
     /// Takes the next line off the front of `input`; `None` when `input` is used up.
@@ -57,7 +58,10 @@ impl LineDecoder {
                     input.advance(1);
                     self.close(rest)
                 }
-                None => self.keep(&std::mem::take(input)),
+                None => {
+                    self.keep(&std::mem::take(input));
+                    None
+                }
             };
             if item.is_some() {
                 return item;
@@ -74,10 +78,21 @@ impl LineDecoder {
         self.close(Bytes::new())
     }
 
+    /// Whether the line that arrives now is above the limit already.
+    pub fn is_skipping(&self) -> bool {
+        self.skipping
+    }
+
+    /// The ends of the line above the limit that was reported last.
+    pub fn clipped(&self) -> &Clipped {
+        &self.clipped
+    }
+
     fn close(&mut self, rest: Bytes) -> Option<Result<Bytes, LineError>> {
         let first = std::mem::replace(&mut self.first, false);
         if std::mem::replace(&mut self.skipping, false) {
-            return None;
+            self.clipped.push(&rest);
+            return Some(Err(self.too_long()));
         }
         let mut line = self.partial.complete(rest);
         if first && line.starts_with(BOM) {
@@ -87,23 +102,26 @@ impl LineDecoder {
             line.truncate(line.len() - 1);
         }
         if line.len() > self.limit {
+            self.clipped = Clipped::default();
+            self.clipped.push(&line);
             return Some(Err(self.too_long()));
         }
         let blank = line.iter().all(u8::is_ascii_whitespace);
         (!blank).then_some(Ok(line))
     }
 
-    fn keep(&mut self, bytes: &[u8]) -> Option<Result<Bytes, LineError>> {
+    fn keep(&mut self, bytes: &[u8]) {
         if self.skipping {
-            return None;
-        }
-        if self.partial.len().saturating_add(bytes.len()) > self.limit.saturating_add(SLACK) {
-            self.partial.forget();
+            self.clipped.push(bytes);
+        } else if self.partial.len().saturating_add(bytes.len()) > self.limit.saturating_add(SLACK) {
             self.skipping = true;
-            return Some(Err(self.too_long()));
+            self.clipped = Clipped::default();
+            self.clipped.push(&self.partial.0);
+            self.clipped.push(bytes);
+            self.partial.forget();
+        } else {
+            self.partial.keep(bytes);
         }
-        self.partial.keep(bytes);
-        None
     }
 
     fn too_long(&self) -> LineError {

@@ -43,6 +43,9 @@ const REPROBES: [Duration; 3] = [Duration::from_secs(30), Duration::from_secs(12
 /// How long a change of what we listen for may take before subscribers are told that it works.
 const LISTEN_WAIT: Duration = Duration::from_secs(3);
 
+/// How often it is looked whether a connection is idle that another one is to replace.
+const IDLE_LOOK: Duration = Duration::from_secs(1);
+
 /// First and longest wait before a list that could not be read is tried again: long enough for a server that is still
 /// warming up, short enough that nobody looks for the fault elsewhere.
 const REREAD_MIN: Duration = Duration::from_secs(1);
@@ -265,6 +268,10 @@ impl Serving {
                 uris.into_iter().for_each(|uri| self.subscribed(actor, uri, result));
             }
             Done::Nothing => {}
+            Done::Probed { modern: true, .. } if self.connection.in_flight() > 0 => {
+                // Nothing is wrong with this connection: what runs on it ends first.
+                self.work.push(sleep(IDLE_LOOK).map(|()| done).boxed());
+            }
             Done::Probed { modern: true, .. } => {
                 info!("the server turned out to be modern; connecting anew");
                 actor.known_legacy = false;
@@ -280,7 +287,10 @@ impl Serving {
     fn lost(&self, lists: &[Listed]) -> Option<Exit> {
         lists.iter().find_map(|listed| match listed.list {
             Err(CallError::Lost { .. }) => Some(Exit::Lost("the connection was lost".into())),
-            Err(CallError::SessionGone) => Some(Exit::Redial),
+            Err(CallError::SessionGone) => {
+                self.connection.renew();
+                Some(Exit::Redial)
+            }
             _ => None,
         })
     }
@@ -322,7 +332,7 @@ impl Serving {
         actor.backoff.serving(tokio::time::Instant::now());
         actor.set(|s| {
             s.phase = Phase::Ready;
-            s.settled = true;
+            s.failing = false;
             s.complaints = complaints.iter().map(ToString::to_string).collect();
         });
         self.refreshing = false;

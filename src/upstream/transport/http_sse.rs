@@ -16,6 +16,7 @@ use url::Url;
 
 use super::client::{HttpClient, Target};
 use super::http::is_event_stream;
+use crate::protocol::clipped::Whose;
 use crate::protocol::framing::sse::EventDecoder;
 use crate::upstream::error::{CallError, DialError};
 use crate::upstream::wire::Wire;
@@ -122,7 +123,7 @@ pub(in crate::upstream) async fn drive_stream(wire: Arc<Wire>, stream: OpenStrea
     loop {
         while let Some(event) = events.decode(&mut chunk) {
             let Ok(event) = event else {
-                wire.note_noise();
+                wire.too_large(Whose::Unknown);
                 continue;
             };
             let is_message = event.event.as_deref().is_none_or(|e| e == "message");

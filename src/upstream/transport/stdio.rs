@@ -3,13 +3,16 @@
 //! The actor owns the two tasks made of [`read`] and [`write()`]; both end with the connection.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use crate::protocol::clipped::whose;
 use crate::protocol::framing::lines::{LineDecoder, encode_line};
 use crate::upstream::wire::Wire;
 
@@ -17,6 +20,9 @@ use crate::upstream::wire::Wire;
 const CHUNK: usize = 64 * 1024;
 /// Messages written with one system call.
 const BATCH: usize = 64;
+/// How long a line above the limit may go on: a pipe carries gigabytes in that time, so a line without an end is not
+/// going to have one, and nothing behind it would ever be read.
+const ENDLESS: Duration = Duration::from_secs(5);
 /// A write buffer that grew larger for one message is given back.
 const BUFFER_KEPT: usize = 256 * 1024;
 
@@ -24,11 +30,16 @@ const BUFFER_KEPT: usize = 256 * 1024;
 pub async fn read(wire: Arc<Wire>, mut input: impl AsyncRead + Unpin + Send, life: CancellationToken) {
     let mut lines = LineDecoder::new(wire.limits.message);
     let mut buffer = BytesMut::new();
+    let mut endless = None;
     loop {
         buffer.reserve(CHUNK);
         let n = tokio::select! {
             biased;
             () = wire.closed().cancelled() => return,
+            () = until(endless) => {
+                warn!(server = %wire.server, "a line of the server has no end; closing the connection");
+                break;
+            }
             n = input.read_buf(&mut buffer) => n,
         };
         if !matches!(n, Ok(1..)) {
@@ -37,23 +48,24 @@ pub async fn read(wire: Arc<Wire>, mut input: impl AsyncRead + Unpin + Send, lif
         life.cancel();
         let mut chunk = buffer.split().freeze();
         while let Some(line) = lines.decode(&mut chunk) {
-            take(&wire, line.ok());
+            match line {
+                Ok(line) => drop(wire.receive(line, None)),
+                Err(_) => wire.too_large(whose(lines.clipped().head(), lines.clipped().tail())),
+            }
         }
+        endless = lines.is_skipping().then(|| endless.unwrap_or_else(|| Instant::now() + ENDLESS));
     }
     if let Some(Ok(line)) = lines.finish() {
-        take(&wire, Some(line));
+        wire.receive(line, None);
     }
     debug!(server = %wire.server, "the server closed its output");
     wire.close();
 }
 
-fn take(wire: &Wire, line: Option<Bytes>) {
-    match line {
-        Some(line) => drop(wire.receive(line, None)),
-        None => {
-            warn!(server = %wire.server, limit = wire.limits.message, "a message is longer than limits.message");
-            wire.too_large();
-        }
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
     }
 }
 

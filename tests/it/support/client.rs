@@ -215,6 +215,19 @@ impl Client {
         headers
     }
 
+    /// Sends a request to a gateway that may end meanwhile: the status, if there is an answer at all.
+    pub async fn attempt(&self, method: &str, params: Value) -> Option<StatusCode> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": self.with_meta(params)});
+        let mut request = Request::new(Full::new(Bytes::from(message.to_string())));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.url.parse().unwrap();
+        *request.headers_mut() = self.headers(method, &message);
+        request.headers_mut().insert("content-type", "application/json".parse().unwrap());
+        request.headers_mut().insert("accept", "application/json, text/event-stream".parse().unwrap());
+        self.http.request(request).await.ok().map(|response| response.status())
+    }
+
     /// Sends anything. `Content-Type` and `Accept` are added where the test did not set them.
     pub async fn send(&self, verb: Method, mut headers: HeaderMap, body: impl Into<Bytes>) -> Reply {
         headers.entry("content-type").or_insert("application/json".parse().unwrap());

@@ -83,8 +83,11 @@ fn line_without_end_is_reported_once_and_its_memory_given_back() {
         errors += decoder.decode(&mut chunk).iter().filter(|item| item.is_err()).count();
         assert!(decoder.partial.0.capacity() <= 4 << 10);
     }
-    assert_eq!((errors, decoder.partial.0.capacity()), (1, 0));
+    assert_eq!((errors, decoder.is_skipping(), decoder.partial.0.capacity()), (0, true, 0));
     let mut rest = Bytes::from_static(b"tail\n{}\n");
+    assert!(decoder.decode(&mut rest).is_some_and(|item| item.is_err()), "reported once, at its end");
+    assert!(!decoder.is_skipping());
+    assert!(decoder.clipped().head().starts_with(b"xxx") && decoder.clipped().tail().ends_with(b"xtail"));
     assert_eq!(decoder.decode(&mut rest), Some(Ok(Bytes::from_static(b"{}"))));
 }
 
