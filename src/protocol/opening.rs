@@ -121,7 +121,10 @@ pub fn initialized(outcome: &Outcome<'_>) -> Initialized {
             }
         }
         Outcome::Error(error) => match error.code {
-            code::METHOD_NOT_FOUND | code::UNSUPPORTED_VERSION => Initialized::Modern,
+            // Only a modern server has these codes, or no such method.
+            code::METHOD_NOT_FOUND | code::HEADER_MISMATCH | code::MISSING_CAPABILITY | code::UNSUPPORTED_VERSION => {
+                Initialized::Modern
+            }
             code => Initialized::Refused(format!("it refuses initialize with code {code}")),
         },
     }

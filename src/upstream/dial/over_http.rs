@@ -53,16 +53,17 @@ impl Dialler {
         let mut drivers = JoinSet::new();
         drivers.spawn(until_closed(wire.clone(), http::drive_outbox(wire.clone(), outbox)));
         let opened = Opened { wire: wire.clone(), drivers, child: None, life: CancellationToken::new() };
+        let probe = self.config.timeouts.probe;
         let verdict = match self.config.protocol {
             ProtocolPin::Legacy => self.initialize_http(&wire).await,
-            ProtocolPin::Modern => self.probe_http(&wire).await.and_then(|found| match found {
+            ProtocolPin::Modern => self.probe_http(&wire, probe).await.and_then(|found| match found {
                 Found::Modern(verdict) => Ok(Ok(verdict)),
                 Found::Legacy | Found::Silent => Err(DialError::Handshake(
                     "it is pinned to `protocol: modern` but does not answer server/discover".into(),
                 )),
             }),
             ProtocolPin::Auto if known_legacy => self.initialize_http(&wire).await,
-            ProtocolPin::Auto => match self.probe_http(&wire).await {
+            ProtocolPin::Auto => match self.probe_http(&wire, probe).await {
                 Ok(Found::Modern(verdict)) => Ok(Ok(verdict)),
                 Ok(Found::Legacy) => self.initialize_http(&wire).await,
                 Ok(Found::Silent) => {
@@ -87,8 +88,7 @@ impl Dialler {
         }
     }
 
-    async fn probe_http(&self, wire: &Arc<Wire>) -> Result<Found, DialError> {
-        let limit = self.config.timeouts.probe;
+    async fn probe_http(&self, wire: &Arc<Wire>, limit: Duration) -> Result<Found, DialError> {
         let mut busy = 0;
         let mut revision = Revision::NEWEST_MODERN;
         let mut retried = false;
@@ -146,12 +146,14 @@ impl Dialler {
                     Ok(Ok(Verdict { hello: *hello, provisional: false }))
                 }
                 Initialized::Modern if self.config.protocol == ProtocolPin::Auto => {
-                    match self.probe_http(wire).await? {
+                    match self.probe_http(wire, limit).await? {
                         Found::Modern(verdict) => Ok(Ok(verdict)),
                         _ => Err(DialError::Handshake("it answers neither server/discover nor initialize".into())),
                     }
                 }
-                Initialized::Modern => Err(DialError::Handshake("it does not know initialize".into())),
+                Initialized::Modern => {
+                    Err(DialError::Handshake("it is pinned to `protocol: legacy` but does not know initialize".into()))
+                }
                 Initialized::Refused(why) => Err(DialError::Handshake(why)),
             },
             Err(CallError::Status(status @ (400 | 404 | 405 | 406 | 415))) => Ok(Err(status)),

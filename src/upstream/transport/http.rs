@@ -59,8 +59,8 @@ pub struct HttpLink {
 pub(in crate::upstream) enum Posted {
     /// A body to read.
     Body(Response<Incoming>),
-    /// Accepted, nothing to read.
-    Nothing,
+    /// A success without a body; whether it was 202, which promises that the answer comes on another stream.
+    Nothing { accepted: bool },
     /// A status that is no success, with what its body holds.
     Failed(StatusCode, Bytes),
 }
@@ -84,9 +84,11 @@ impl HttpLink {
                 if out.method == Method::Initialize.as_str() {
                     self.keep_session(response.headers());
                 }
-                self.answer(wire, id, response).await
+                self.answer(wire, id, response).await.map(Some)
             }
-            Posted::Nothing => Ok(None),
+            // Odd servers of the legacy era answer on the session's stream (protocol.md §4.5).
+            Posted::Nothing { accepted: true } if revision.is_some_and(|r| r.era() == Era::Legacy) => Ok(None),
+            Posted::Nothing { .. } => Err(CallError::Violation("it is empty")),
             Posted::Failed(status, body) => self.failed(wire, id, status, body).map(Some),
         }
     }
@@ -99,8 +101,9 @@ impl HttpLink {
             return Ok(Posted::Failed(status, collect(response, ERROR_BODY_MAX).await.unwrap_or_default()));
         }
         let empty = response.headers().get(header::CONTENT_LENGTH).is_some_and(|l| l == "0");
-        let accepted = matches!(status.as_u16(), 202 | 204);
-        Ok(if accepted || empty { Posted::Nothing } else { Posted::Body(response) })
+        let accepted = status == StatusCode::ACCEPTED;
+        let nothing = accepted || empty || status == StatusCode::NO_CONTENT;
+        Ok(if nothing { Posted::Nothing { accepted } } else { Posted::Body(response) })
     }
 
     /// Keeps the session id of a handshake. Ids on other answers mean nothing; some mocks send them in the modern era.
@@ -138,16 +141,20 @@ impl HttpLink {
         }
     }
 
-    async fn answer(&self, wire: &Wire, id: u64, response: Response<Incoming>) -> Result<Option<Bytes>, CallError> {
+    async fn answer(&self, wire: &Wire, id: u64, response: Response<Incoming>) -> Result<Bytes, CallError> {
         let limit = wire.limits.message;
         if is_event_stream(response.headers()) {
-            return self.answer_in_stream(wire, id, response).await.map(Some);
+            return self.answer_in_stream(wire, id, response).await;
         }
         if response.headers().contains_key(header::CONTENT_LENGTH) {
             let body = collect(response, limit).await?;
             return match wire.receive(body.clone(), Some(id)) {
-                Some(text) => Ok(Some(text)),
-                None => self.answer_in_values(wire, id, &mut ValueDecoder::new(limit), body),
+                Some(text) => Ok(text),
+                None => {
+                    let mut values = ValueDecoder::new(limit);
+                    let found = self.answer_in_values(wire, id, &mut values, body)?;
+                    found.map_or_else(|| self.last_value(wire, id, &mut values), Ok)
+                }
             };
         }
         self.answer_in_chunks(wire, id, response).await
@@ -159,19 +166,22 @@ impl HttpLink {
         wire: &Wire,
         id: u64,
         mut response: Response<Incoming>,
-    ) -> Result<Option<Bytes>, CallError> {
+    ) -> Result<Bytes, CallError> {
         let mut values = ValueDecoder::new(wire.limits.message);
         while let Some(frame) = response.body_mut().frame().await {
             let frame = frame.map_err(|_| CallError::Lost { sent: true })?;
             let Ok(chunk) = frame.into_data() else { continue };
             if let Some(text) = self.answer_in_values(wire, id, &mut values, chunk)? {
-                return Ok(Some(text));
+                return Ok(text);
             }
         }
-        match values.finish() {
-            Some(Ok(text)) => wire.receive(text, Some(id)).map(Some).ok_or(CallError::Violation("it is not JSON-RPC")),
-            _ => Err(CallError::Violation("it holds no answer to the request")),
-        }
+        self.last_value(wire, id, &mut values)
+    }
+
+    fn last_value(&self, wire: &Wire, id: u64, values: &mut ValueDecoder) -> Result<Bytes, CallError> {
+        let last = values.finish().and_then(Result::ok);
+        let answer = last.and_then(|text| wire.receive(text, Some(id)));
+        answer.ok_or(CallError::Violation("it holds no answer to the request"))
     }
 
     fn answer_in_values(
