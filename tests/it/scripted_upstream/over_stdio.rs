@@ -99,19 +99,19 @@ async fn a_child_exits_when_its_script_says_so() {
     let probed = Script::new("a").with(|script| script.discover = Discover::Die);
     let start = Script::new("a").with(|script| script.stdio.exit_at_start = true);
     let cases = [
-        (die, vec![call(1, "boom")], 0),
-        (twice, vec![initialize("2025-11-25"), initialize("2025-11-25")], 1),
-        (probed, vec![modern(1, "server/discover", json!({}))], 0),
-        (start, vec![], 0),
+        (die, None, Some(call(1, "boom"))),
+        (twice, Some(initialize("2025-11-25")), Some(initialize("2025-11-25"))),
+        (probed, None, Some(modern(1, "server/discover", json!({})))),
+        (start, None, None),
     ];
-    for (script, messages, answers) in cases {
+    for (script, answered, deadly) in cases {
         let upstream = Upstream::stdio(script).await;
         let mut process = Process::start(&upstream);
-        for message in messages {
-            process.send(&message).await;
+        if let Some(message) = answered {
+            process.ask(&message).await;
         }
-        for _ in 0..answers {
-            process.message().await;
+        if let Some(message) = deadly {
+            process.send(&message).await;
         }
         assert_eq!(process.line().await, None);
         assert_eq!(process.child.wait().await.unwrap().code(), Some(1));
