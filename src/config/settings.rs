@@ -34,6 +34,8 @@ pub struct Timeouts {
     pub completion: Duration,
     /// For the user's answer to one question of an upstream. Default 5 min.
     pub user_input: Duration,
+    /// How long a resource stays watched at the upstream after the last subscriber left. Default 30 s: clients come back.
+    pub unsubscribe: Duration,
     /// For a stdio child to leave, once after stdin is closed and once more after SIGTERM. Default 5 s each.
     pub shutdown: Duration,
 }
@@ -50,6 +52,7 @@ impl Default for Timeouts {
             read: Duration::from_secs(60),
             completion: Duration::from_secs(5),
             user_input: Duration::from_secs(5 * 60),
+            unsubscribe: Duration::from_secs(30),
             shutdown: Duration::from_secs(5),
         }
     }
@@ -183,6 +186,7 @@ keys! {
         read: "read" as duration;
         completion: "completion" as duration;
         user_input: "userInput" as duration;
+        unsubscribe: "unsubscribe" as duration;
         shutdown: "shutdown" as duration;
     }
 }

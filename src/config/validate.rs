@@ -170,6 +170,7 @@ impl Rules {
             ] {
                 rules.time(key, value, false);
             }
+            rules.time("unsubscribe", times.unsubscribe, true);
             rules.ordered(("call", times.call), ("callMax", times.call_max));
         });
     }

@@ -265,7 +265,7 @@ fn while_away(subscriptions: &mut Subscriptions, level: &mut Option<Level>, comm
     match command {
         Command::Refresh => return true,
         Command::Subscribe { done, .. } => drop(done.send(Err(SubscribeError::Unavailable))),
-        Command::Unsubscribe { uri } => drop(subscriptions.remove(&uri)),
+        Command::Unsubscribe { uri } => subscriptions.remove(&uri, Instant::now()),
         Command::Level { level: wanted, .. } => *level = Some(level.map_or(wanted, |l| l.min(wanted))),
     }
     false

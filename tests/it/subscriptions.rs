@@ -32,6 +32,12 @@ async fn listen(client: &Client, id: Value, notifications: Value) -> (Reply, Val
     (stream, first["params"].clone())
 }
 
+/// A gateway that tells the upstream at once when nobody watches any more.
+async fn quick(upstream: &Upstream) -> Gateway {
+    let servers = json!({"s": upstream.config()});
+    Gateway::with(json!({"mcpServers": servers, "timeouts": {"unsubscribe": "0s"}})).await
+}
+
 fn uris_listened(record: &crate::support::upstream::Record) -> Vec<String> {
     let uris = record.json()["params"]["notifications"]["resourceSubscriptions"].clone();
     serde_json::from_value(uris).unwrap_or_default()
@@ -100,7 +106,7 @@ async fn a_shutdown_ends_a_listen_stream_with_its_result() {
 #[tokio::test]
 async fn listeners_share_one_upstream_subscription_and_leave_none_behind() {
     for (kind, upstream) in one_of_each().await {
-        let gateway = Gateway::over(&[("s", &upstream)]).await;
+        let gateway = quick(&upstream).await;
         let legacy = Client::legacy(&gateway.url(), "2025-11-25", json!({})).await;
         let own = Client::legacy(&gateway.url_of("s"), "2025-06-18", json!({})).await;
         let (mut old, mut alone) = (legacy.stream().await, own.stream().await);
@@ -135,7 +141,7 @@ async fn listeners_share_one_upstream_subscription_and_leave_none_behind() {
 #[tokio::test]
 async fn the_end_of_a_stream_or_session_ends_its_subscriptions() {
     for upstream in [Upstream::http(script().legacy_only()).await, Upstream::stdio(script().modern_only()).await] {
-        let gateway = Gateway::over(&[("s", &upstream)]).await;
+        let gateway = quick(&upstream).await;
         let wish = json!({"resourceSubscriptions": [format!("s+{DOC}")]});
         let (stream, _) = listen(&Client::modern(&gateway.url()), json!(5), wish).await;
         wait_watched(&upstream, true, 0).await;
@@ -244,7 +250,7 @@ async fn many_resources_of_one_listen_are_all_watched_in_few_upstream_requests()
     let uris: Vec<String> = (0..400).map(|n| format!("mem://{n}")).collect();
     let script = uris.iter().fold(Script::new("s"), |script, uri| script.resource(uri));
     let upstream = Upstream::stdio(script.modern_only()).await;
-    let gateway = Gateway::over(&[("s", &upstream)]).await;
+    let gateway = quick(&upstream).await;
     let exposed: Vec<String> = uris.iter().map(|uri| format!("s+{uri}")).collect();
     let wish = json!({"resourceSubscriptions": exposed});
     let (stream, said) = listen(&Client::modern(&gateway.url()), json!(1), wish.clone()).await;
@@ -259,4 +265,26 @@ async fn many_resources_of_one_listen_are_all_watched_in_few_upstream_requests()
     upstream.wait_for_nth(before + 1, later).await;
     assert!(upstream.count("subscriptions/listen") <= 6, "{} listens", upstream.count("subscriptions/listen"));
     gateway.stop().await;
+}
+
+#[tokio::test]
+async fn who_leaves_and_comes_back_soon_costs_the_upstream_nothing() {
+    for (kind, upstream) in one_of_each().await {
+        let gateway = Gateway::over(&[("s", &upstream)]).await;
+        let client = Client::legacy(&gateway.url(), "2025-11-25", json!({})).await;
+        let mut stream = client.stream().await;
+        let uri = json!({"uri": format!("s+{DOC}")});
+        client.result("resources/subscribe", uri.clone()).await;
+        wait_watched(&upstream, true, 0).await;
+        let before = upstream.received().len();
+        for _ in 0..3 {
+            client.result("resources/unsubscribe", uri.clone()).await;
+            client.result("resources/subscribe", uri.clone()).await;
+        }
+        upstream.announce_resource(DOC).await;
+        stream.find(|m| m["method"] == UPDATED).await;
+        let told = upstream.received()[before..].iter().filter(|got| fits(got, "resources/unsubscribe", false)).count();
+        assert_eq!(told, 0, "{kind}");
+        gateway.stop().await;
+    }
 }

@@ -1,6 +1,8 @@
 //! The actor while it is connected: lists are read, notices heard, resources watched, the era checked once more.
 //!
-//! Everything slow is a future in [`Serving::work`], so the loop never waits for the upstream.
+//! What has to do with watched resources is in [`watched`]. Everything slow is a future in [`Serving::work`], so the loop never waits for the upstream.
+
+mod watched;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::oneshot;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
@@ -20,16 +22,16 @@ use super::super::dial::{Live, message};
 use super::super::error::CallError;
 use super::super::handle::{Command, SubscribeError};
 use super::super::leg::{Leg, Limits};
-use super::super::listen::{self, Listening};
+use super::super::listen::Listening;
 use super::super::listing::{self, Listed};
 use super::super::notices::Pending;
 use super::super::status::Phase;
 use super::super::subscriptions::Subscriptions;
 use super::super::wire::Unobserved;
-use super::Actor;
+use super::{Actor, until};
 use crate::catalog::{Changed, Contribution, Kind, Offer, PendingGuard, Update};
 use crate::protocol::capability::ClientCapabilities;
-use crate::protocol::jsonrpc::{self, Message, Outcome, Reading};
+use crate::protocol::jsonrpc::{self, Message, Reading};
 use crate::protocol::level::Level;
 use crate::protocol::method::Method;
 use crate::protocol::object::ObjectWriter;
@@ -39,9 +41,6 @@ use crate::telemetry::metrics::label::EntryKind;
 
 /// Waits before a server that counts as legacy only by its silence is probed again; after the last one it is believed.
 const REPROBES: [Duration; 3] = [Duration::from_secs(30), Duration::from_secs(120), Duration::from_secs(600)];
-
-/// How long a change of what we listen for may take before subscribers are told that it works.
-const LISTEN_WAIT: Duration = Duration::from_secs(3);
 
 /// How often it is looked whether a connection is idle that another one is to replace.
 const IDLE_LOOK: Duration = Duration::from_secs(1);
@@ -125,6 +124,7 @@ impl Serving {
         self.begin(actor, pid);
         loop {
             self.tell_watched(actor);
+            let forsaken = actor.subscriptions.due(actor.plan.config.timeouts.unsubscribe);
             let closed = self.connection.wire.closed().clone();
             let notices = self.connection.wire.notices.clone();
             tokio::select! {
@@ -134,6 +134,7 @@ impl Serving {
                 () = closed.cancelled() => return lost(&self.connection.clone(), live).await,
                 Some(done) = self.work.next() => if let Some(exit) = self.done(actor, done).await { return exit },
                 pending = notices.take() => self.noticed(actor, pending),
+                () = until(forsaken) => self.leave_forsaken(actor),
             }
         }
     }
@@ -151,18 +152,7 @@ impl Serving {
         if self.connection.provisional {
             self.reprobe(actor, 0);
         }
-        drop(self.relisten(actor));
-        // Whoever watched before the connection broke still does; what changed meanwhile nobody knows.
-        for uri in actor.subscriptions.uris() {
-            if !hello.is_modern() {
-                self.work.push(
-                    watch(self.connection.clone(), Method::Subscribe, uri.into(), actor.plan.config.timeouts.read)
-                        .map(|_| Done::Nothing)
-                        .boxed(),
-                );
-            }
-            actor.plan.updates.add(&actor.plan.source.name, uri.into());
-        }
+        self.watch_again(actor);
         if let Some(level) = actor.level {
             self.set_level(actor, level, None);
         }
@@ -189,27 +179,11 @@ impl Serving {
         }
     }
 
-    /// Tells a modern upstream which resources are watched now, if that is news.
-    fn tell_watched(&mut self, actor: &Actor) {
-        if !std::mem::take(&mut self.outdated) {
-            return;
-        }
-        let uris: Vec<Box<str>> = self.subscribing.keys().cloned().collect();
-        let settled = self.relisten(actor);
-        self.work.push(
-            async move {
-                let _ = tokio::time::timeout(LISTEN_WAIT, settled).await;
-                Done::Subscribed { uris, result: Ok(()) }
-            }
-            .boxed(),
-        );
-    }
-
     fn command(&mut self, actor: &mut Actor, command: Command) {
         match command {
             Command::Refresh => self.refresh(actor, Changed::ALL, Vec::new()),
             Command::Subscribe { uri, done } => self.subscribe(actor, uri, done),
-            Command::Unsubscribe { uri } => self.unsubscribe(actor, uri),
+            Command::Unsubscribe { uri } => actor.subscriptions.remove(&uri, Instant::now()),
             Command::Level { level, done } => {
                 let lower = actor.level.is_none_or(|l| level < l);
                 actor.level = Some(actor.level.map_or(level, |l| l.min(level)));
@@ -329,7 +303,7 @@ impl Serving {
         if told.is_err() {
             debug!("the catalog is closed already");
         }
-        actor.backoff.serving(tokio::time::Instant::now());
+        actor.backoff.serving(Instant::now());
         actor.set(|s| {
             s.phase = Phase::Ready;
             s.failing = false;
@@ -352,85 +326,6 @@ impl Serving {
         let wait = REREAD_MIN.saturating_mul(1 << self.unread.min(6)).min(REREAD_MAX);
         self.unread += 1;
         self.work.push(sleep(wait).map(move |()| Done::Reread(unread)).boxed());
-    }
-
-    fn subscribe(&mut self, actor: &mut Actor, uri: Box<str>, done: oneshot::Sender<Result<(), SubscribeError>>) {
-        if !self.connection.hello.capabilities.resources_subscribe {
-            let _ = done.send(Err(SubscribeError::Unsupported));
-            return;
-        }
-        let first = actor.subscriptions.add(&uri);
-        if let Some(waiting) = self.subscribing.get_mut(&uri) {
-            waiting.push(done);
-            return;
-        }
-        if !first {
-            let _ = done.send(Ok(()));
-            return;
-        }
-        self.subscribing.insert(uri.clone(), vec![done]);
-        if self.connection.hello.is_modern() {
-            self.outdated = true;
-            return;
-        }
-        let watching = watch(self.connection.clone(), Method::Subscribe, uri.clone(), actor.plan.config.timeouts.read);
-        self.work.push(watching.map(|result| Done::Subscribed { uris: vec![uri], result }).boxed());
-    }
-
-    /// The upstream's word on a resource reaches everybody who waits for it. Who left meanwhile has unsubscribed already.
-    fn subscribed(&mut self, actor: &mut Actor, uri: Box<str>, result: Result<(), SubscribeError>) {
-        for done in self.subscribing.remove(&uri).into_iter().flatten() {
-            let _ = done.send(result);
-        }
-        match result {
-            Ok(()) if !actor.subscriptions.has(&uri) => self.leave(actor, uri),
-            Ok(()) => {}
-            Err(_) => actor.subscriptions.forget(&uri),
-        }
-    }
-
-    fn unsubscribe(&mut self, actor: &mut Actor, uri: Box<str>) {
-        // While the upstream is still being asked, leaving waits, so that it cannot overtake.
-        if actor.subscriptions.remove(&uri) && !self.subscribing.contains_key(&uri) {
-            self.leave(actor, uri);
-        }
-    }
-
-    fn leave(&mut self, actor: &Actor, uri: Box<str>) {
-        if self.connection.hello.is_modern() {
-            self.outdated = true;
-            return;
-        }
-        let leaving = watch(self.connection.clone(), Method::Unsubscribe, uri, actor.plan.config.timeouts.read);
-        self.work.push(leaving.map(|_| Done::Nothing).boxed());
-    }
-
-    /// Towards a modern upstream: listens for what is wanted now. The old stream ends when the new one stands, so that
-    /// nothing is missed. What is returned ends when it does.
-    fn relisten(&mut self, actor: &Actor) -> BoxFuture<'static, ()> {
-        if !self.connection.hello.is_modern() {
-            return std::future::ready(()).boxed();
-        }
-        let uris: Vec<Box<str>> = actor.subscriptions.uris().map(Box::from).collect();
-        if !listen::is_wanted(&self.connection.hello.capabilities, &uris) {
-            return std::future::ready(()).boxed();
-        }
-        let old = self.listening.take();
-        let fresh = listen::start(self.connection.clone(), uris);
-        let stands = fresh.acknowledged();
-        self.listening = Some(fresh);
-        if let Some(old) = old {
-            let stands = stands.clone();
-            self.work.push(
-                async move {
-                    let _ = tokio::time::timeout(LISTEN_WAIT, stands.cancelled()).await;
-                    old.end().await;
-                    Done::Nothing
-                }
-                .boxed(),
-            );
-        }
-        async move { stands.cancelled().await }.boxed()
     }
 
     fn set_level(&mut self, actor: &Actor, level: Level, done: Option<oneshot::Sender<()>>) {
@@ -504,25 +399,6 @@ async fn own_request(
     let leg = Leg::open(&connection.wire, Arc::new(Unobserved));
     let out = message(leg.id(), method, &params);
     leg.run(out, Limits::of(limit)).await
-}
-
-/// `resources/subscribe` or `resources/unsubscribe` at a legacy upstream.
-async fn watch(
-    connection: Arc<Connection>,
-    method: Method,
-    uri: Box<str>,
-    limit: Duration,
-) -> Result<(), SubscribeError> {
-    let mut params = Vec::new();
-    let mut w = ObjectWriter::begin(&mut params);
-    w.string("uri", &uri);
-    w.end();
-    let text = own_request(connection, method, params, limit).await.map_err(|_| SubscribeError::Unavailable)?;
-    let utf8 = std::str::from_utf8(&text).map_err(|_| SubscribeError::Refused)?;
-    match jsonrpc::parse(utf8, Reading::Lenient) {
-        Ok(Message::Response(r)) if matches!(r.outcome, Outcome::Result(_)) => Ok(()),
-        _ => Err(SubscribeError::Refused),
-    }
 }
 
 async fn lost(connection: &Connection, live: &mut Live) -> Exit {
