@@ -97,16 +97,20 @@ struct ServeArgs {
     #[command(flatten)]
     config: ConfigArgs,
     /// Address of the MCP listener; port 0 takes a free one. Wins over the configuration
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     listen: Option<SocketAddr>,
     /// Address of the admin listener; port 0 takes a free one. Wins over the configuration
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     admin_listen: Option<SocketAddr>,
     /// Listen beyond loopback although nobody has to say who they are: everyone who can connect can use every server
     #[arg(long)]
     insecure_no_auth: bool,
     #[command(flatten)]
     log: LogArgs,
+}
+
+fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    crate::config::address_of(text).ok_or("an address with its port is wanted, such as 127.0.0.1:8080 or [::1]:8080")
 }
 
 #[derive(Debug, Args)]

@@ -24,6 +24,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+pub use codec::address_of;
 pub use environment::variables;
 pub use find::{Found, PLACES, find};
 pub use interpolate::{Lookup, System};
@@ -32,6 +33,7 @@ pub use problem::{Place, Problem, Severity, render};
 pub use secret::{MASK, Secret, SecretUrl, Text};
 pub use server::{ProtocolPin, Root, ServerConfig, TransportConfig, UriMode};
 pub use settings::{Admin, Limits, Log, LogFormat, Restart, Sessions, Timeouts, UpstreamLimits};
+pub use walk::nearest;
 
 /// A whole configuration, every default filled in.
 #[derive(Debug, Clone, PartialEq)]

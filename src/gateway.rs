@@ -137,6 +137,10 @@ impl Caller {
     }
 }
 
+/// When a client that was turned away may come again: long enough to matter, short enough for a restart behind a
+/// balancer.
+pub const COME_AGAIN: Duration = Duration::from_secs(5);
+
 /// The end of an exchange.
 #[derive(Clone, Debug)]
 pub struct Reply {
@@ -144,6 +148,20 @@ pub struct Reply {
     pub error: Option<i64>,
     /// The whole response message.
     pub text: Bytes,
+    /// The gateway turned the request away because it is shutting down or has too much to do: it may come again.
+    pub turned_away: bool,
+}
+
+impl Reply {
+    /// A response with a result.
+    pub fn result(text: impl Into<Bytes>) -> Self {
+        Self { error: None, text: text.into(), turned_away: false }
+    }
+
+    /// A response with an error of this code.
+    pub fn error(code: i64, text: impl Into<Bytes>) -> Self {
+        Self { error: Some(code), text: text.into(), turned_away: false }
+    }
 }
 
 impl Gateway {
@@ -185,7 +203,7 @@ impl Gateway {
         let session = Arc::new(session);
         session.register(self.0.hub.add_session(&session));
         let text = self.initialize_result(request.id, &session.endpoint, revision);
-        Ok((session, Reply { error: None, text }))
+        Ok((session, Reply::result(text)))
     }
 
     /// Any other request, `subscriptions/listen` too (which runs until it is dropped or the gateway drains).
@@ -216,7 +234,7 @@ impl Gateway {
             Method::Unsubscribe => self.unsubscribe(request, caller).await,
             Method::Listen => self.listen(request, caller, outlet).await,
             _ => match local::listed(method) {
-                Some(kind) => self.list(kind, request, caller).await.map(|text| Reply { error: None, text }),
+                Some(kind) => self.list(kind, request, caller).await.map(Reply::result),
                 None => Err(GatewayError::Method),
             },
         };

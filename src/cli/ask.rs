@@ -9,8 +9,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::endpoint::{Answer, Endpoint, EndpointError, Outgoing};
-use super::output::{for_terminal, is_watched, passing, width};
+use super::output::{complain, for_terminal, is_watched, passing, width};
 use super::{CallArgs, Exit, Failure, GatewayArgs, ListArgs, StatusArgs, table};
+use crate::config::nearest;
 use crate::protocol::code;
 use crate::protocol::header::ParamHeaders;
 use crate::protocol::method::{Method, notification};
@@ -20,6 +21,9 @@ use crate::protocol::object::{self, Object};
 const PAGES_MAX: usize = 1000;
 /// Bytes of tool arguments from a file or standard input: what a gateway takes at most by default.
 const ARGUMENTS_MAX: u64 = 4 * 1024 * 1024;
+
+/// Names that are suggested for one that several servers have.
+const SUGGESTIONS_MAX: usize = 5;
 
 impl From<EndpointError> for Failure {
     fn from(error: EndpointError) -> Self {
@@ -91,6 +95,9 @@ pub(super) async fn call(args: &CallArgs) -> Result<Exit, Failure> {
         let tools = list(&endpoint, Method::ToolsList, "tools").await?;
         answer = send_call(&endpoint, &args.name, arguments.as_deref(), schema_of(&tools, &args.name)).await?;
     }
+    if matches!(&answer, Answer::Error { code: code::INVALID_PARAMS, message } if message.starts_with("unknown tool")) {
+        return Err(unknown(&args.name, &list(&endpoint, Method::ToolsList, "tools").await?));
+    }
     let result = result_of(explained(&args.name, answer)?)?;
     let result_object = parsed(&result)?;
     if result_object.string("resultType").as_deref() == Some("input_required") {
@@ -106,13 +113,24 @@ pub(super) async fn call(args: &CallArgs) -> Result<Exit, Failure> {
 /// Errors of a call for which there is better advice than their text.
 fn explained(name: &str, answer: Answer) -> Result<Answer, Failure> {
     match &answer {
-        Answer::Error { code: code::INVALID_PARAMS, message } if message.starts_with("unknown tool") => {
-            Err(Failure::new(Exit::Problem, format!("{message}; `manifold tools` lists those that there are")))
-        }
         // What it misses is a client that can be asked.
         Answer::Error { code: code::MISSING_CAPABILITY, .. } => Err(wants_input(name)),
         _ => Ok(answer),
     }
+}
+
+/// No tool has this name. Several servers may have it as their own name for one.
+fn unknown(name: &str, tools: &[String]) -> Failure {
+    let names: Vec<String> = tools.iter().filter_map(|tool| Some(text(&Object::parse(tool).ok()?, "name"))).collect();
+    let suffix = format!("__{name}");
+    let mut owned: Vec<&str> = names.iter().map(String::as_str).filter(|known| known.ends_with(&suffix)).collect();
+    owned.truncate(SUGGESTIONS_MAX);
+    let advice = match (owned.is_empty(), nearest(name, names.iter().map(String::as_str))) {
+        (false, _) => format!("did you mean {}?", owned.join(" or ")),
+        (true, Some(near)) => format!("did you mean {near}?"),
+        (true, None) => "`manifold tools` lists those that there are".to_owned(),
+    };
+    Failure::new(Exit::Problem, format!("unknown tool: {name}; {advice}"))
 }
 
 fn wants_input(name: &str) -> Failure {
@@ -206,6 +224,9 @@ fn show<const N: usize>(
         }
     };
     io::stdout().write_all(page.as_bytes())?;
+    if entries.is_empty() {
+        complain("nothing is listed; `manifold status` shows how the servers stand");
+    }
     Ok(Exit::Ok)
 }
 

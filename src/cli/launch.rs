@@ -29,6 +29,9 @@ pub(super) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
 pub(super) async fn stdio(args: StdioArgs) -> Result<Exit, Failure> {
     let loaded = load(&args.config)?;
     begin(&loaded, &args.log)?;
+    if loaded.source.is_none() {
+        tracing::warn!("no configuration found: serving the built-in demo servers");
+    }
     app::stdio(loaded).await.map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
     Ok(Exit::Ok)
 }
@@ -114,9 +117,8 @@ fn show(problems: &[Problem]) {
 fn begin(loaded: &Loaded, args: &LogArgs) -> Result<Format, Failure> {
     let (format, filter) = log_settings(&loaded.config, args);
     logging::init(format, filter).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
-    match &loaded.source {
-        Some(file) => tracing::info!(file = %file.display(), "configuration loaded"),
-        None => tracing::info!("no configuration found: serving the built-in demo servers"),
+    if let Some(file) = &loaded.source {
+        tracing::info!(file = %file.display(), "configuration loaded");
     }
     for warning in &loaded.warnings {
         tracing::warn!(%warning, "configuration");

@@ -51,14 +51,19 @@ scalars! {
         },
         |value| Value::Bool(*value);
     address: SocketAddr, "an address with a port, such as `127.0.0.1:8080` or `[::1]:8080`",
-        |node| {
-            let text = string(node)?;
-            text.strip_prefix("localhost:").map_or_else(|| text.parse().ok(), |port| format!("127.0.0.1:{port}").parse().ok())
-        },
+        |node| address_of(string(node)?),
         |value| Value::Text(value.to_string());
     level: String, "a level (`error`, `warn`, `info`, `debug`, `trace`, `off`) or a list such as `info,mcp_manifold=debug`",
         |node| string(node).filter(|text| text.split(',').all(is_level)).map(str::to_owned),
         |value| Value::Text(value.clone());
+}
+
+/// An address with its port; `localhost` is 127.0.0.1.
+pub fn address_of(text: &str) -> Option<SocketAddr> {
+    match text.strip_prefix("localhost:") {
+        Some(port) => Some(SocketAddr::from(([127, 0, 0, 1], port.parse().ok()?))),
+        None => text.parse().ok(),
+    }
 }
 
 /// A list of texts; one text alone is a list of one, and a variable separates with commas.

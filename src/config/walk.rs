@@ -72,7 +72,7 @@ impl<'a> Walk<'a> {
 }
 
 /// The candidate that a mistyped `word` most likely meant.
-pub(super) fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let plain = plain(word);
     let allowed = (plain.chars().count() / 3).clamp(1, 3);
     candidates

@@ -69,12 +69,13 @@ async fn nothing_here(State(edge): State<Arc<Edge>>) -> Response {
 async fn answer(edge: Arc<Edge>, name: Option<&str>, request: Request) -> Response {
     let began = Instant::now();
     let metrics = Arc::clone(edge.gateway.metrics());
+    let is_person = guard::is_person(&request);
     let admitted = admitted(edge, name, request).await;
     match admitted.inspect_err(|refusal| metrics.refusal(refusal::label(refusal))) {
         Ok(response) => response,
         Err(refusal) => {
             record(None, began, Some(refusal.status), Outcome::refused(&refusal), About::default());
-            reply::refused(&refusal, None)
+            if is_person { reply::for_a_person(refusal.status) } else { reply::refused(&refusal, None) }
         }
     }
 }

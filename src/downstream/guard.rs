@@ -144,6 +144,12 @@ fn check_content(headers: &HeaderMap) -> Result<(), Refusal> {
     ))
 }
 
+/// Whether a browser asks for a page, which no client of MCP does.
+pub fn is_person<B>(request: &Request<B>) -> bool {
+    let wants_page = |value: &HeaderValue| value.to_str().is_ok_and(|accept| accept.contains("text/html"));
+    request.method() == Method::GET && request.headers().get_all(ACCEPT).iter().any(wants_page)
+}
+
 /// Lenient (design §5): no header, or `*/*`, means everything.
 fn accepts(headers: &HeaderMap) -> Accepts {
     let mut found = Accepts { json: false, stream: false };

@@ -128,7 +128,7 @@ pub fn cancelled_id<'a>(notification: &Notification<'a>) -> Option<Id<'a>> {
 
 /// A refusal as the reply to one request.
 pub fn refused(refusal: &Refusal, id: Option<&str>) -> Reply {
-    Reply { error: Some(refusal.code), text: refusal.body(id).into() }
+    Reply::error(refusal.code, refusal.body(id))
 }
 
 fn array(replies: impl Iterator<Item = Reply>) -> Option<Bytes> {
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_answered_with_one_array_or_with_nothing() {
-        let reply = |text: &'static str| Reply { error: None, text: Bytes::from_static(text.as_bytes()) };
+        let reply = |text: &'static str| Reply::result(Bytes::from_static(text.as_bytes()));
         assert_eq!(array([].into_iter()), None);
         assert_eq!(array([reply("1")].into_iter()).unwrap(), "[1]");
         assert_eq!(array([reply("{}"), reply("{}")].into_iter()).unwrap(), "[{},{}]");

@@ -16,18 +16,21 @@ use super::pending::{Answer, Pending};
 use super::record::Outcome;
 use super::settings::Settings;
 use super::stream::Events;
+use crate::gateway::{COME_AGAIN, Reply};
 use crate::protocol::classify::Refusal;
 use crate::protocol::code;
 use crate::protocol::header::MCP_SESSION_ID;
 use crate::protocol::revision::Era;
 
-/// Seconds after which a refused client may come back: long enough to matter, short enough for a restart behind a balancer.
-const RETRY_AFTER_SECONDS: &str = "5";
+const FOR_A_PERSON: &str = "This is an MCP endpoint: programs speak to it, browsers do not. Give its address to an MCP host \
+    (an assistant, an editor, an agent) as a server of type HTTP. People have a page at the admin listener, whose address \
+    the gateway says when it starts.\n";
 
-/// The status of a JSON-RPC reply. Legacy clients read 400 and 404 as news about their transport or session, so for
+/// The status of a JSON-RPC reply. Who is turned away reads it in either era (protocol.md §11). Otherwise: legacy clients read 400 and 404 as news about their transport or session, so for
 /// them an error rides on 200; modern ones have statuses for four codes, and every other error is content.
-pub fn status(era: Era, error: Option<i64>) -> StatusCode {
-    match (era, error) {
+pub fn status(era: Era, reply: &Reply) -> StatusCode {
+    match (era, reply.error) {
+        _ if reply.turned_away => StatusCode::SERVICE_UNAVAILABLE,
         (Era::Modern, Some(code::METHOD_NOT_FOUND)) => StatusCode::NOT_FOUND,
         (Era::Modern, Some(code::HEADER_MISMATCH | code::MISSING_CAPABILITY | code::UNSUPPORTED_VERSION)) => {
             StatusCode::BAD_REQUEST
@@ -71,7 +74,7 @@ fn finished(pending: &Pending, answer: Answer, accepts: Accepts) -> Response {
     let outcome = Outcome::from(&answer);
     let response = match answer {
         Answer::Reply { era, reply, session } => {
-            let mut response = match status(era, reply.error) {
+            let mut response = match status(era, &reply) {
                 StatusCode::OK => message(reply.text, accepts),
                 status => json(status, reply.text),
             };
@@ -98,15 +101,17 @@ fn message(text: Bytes, accepts: Accepts) -> Response {
 /// A refusal, with the headers that belong to its status.
 pub fn refused(refusal: &Refusal, id: Option<&str>) -> Response {
     let mut response = json(refusal.status, refusal.body(id).into());
-    match refusal.status {
-        StatusCode::METHOD_NOT_ALLOWED => {
-            response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE"));
-        }
-        StatusCode::SERVICE_UNAVAILABLE => {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS));
-        }
-        _ => {}
+    if refusal.status == StatusCode::METHOD_NOT_ALLOWED {
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE"));
     }
+    response
+}
+
+/// What somebody reads who opened the endpoint in a browser.
+pub fn for_a_person(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::from(FOR_A_PERSON));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response
 }
 
@@ -125,7 +130,11 @@ pub fn bare(status: StatusCode) -> Response {
 fn json(status: StatusCode, text: Bytes) -> Response {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        headers.insert(RETRY_AFTER, HeaderValue::from(COME_AGAIN.as_secs()));
+    }
     response
 }
 

@@ -276,7 +276,7 @@ impl Process {
         let work = async move |outlet: Outlet| {
             let answers = conversation.batch(std::str::from_utf8(&line).ok()?, limit, &outlet).await;
             match answers {
-                Ok(text) => text.map(|text| Reply { error: None, text }),
+                Ok(text) => text.map(Reply::result),
                 Err(refusal) => Some(refused(&refusal, None)),
             }
         };

@@ -58,7 +58,7 @@ pub fn kind(result: &Object<'_>) -> Kind {
 /// Writes the reply to a routed request.
 pub fn write(outcome: &Outcome<'_>, wanted: Wanted<'_>) -> Reply {
     match outcome {
-        Outcome::Result(result) => Reply { error: None, text: write_result(result, wanted, None).into() },
+        Outcome::Result(result) => Reply::result(write_result(result, wanted, None)),
         Outcome::Error(error) => write_error(error, wanted),
     }
 }
@@ -186,7 +186,7 @@ fn with_code(error: &RpcError<'_>, code: i64, wanted: Wanted<'_>) -> Reply {
     }
     w.end();
     out.push(b'}');
-    Reply { error: Some(code), text: out.into() }
+    Reply::error(code, out)
 }
 
 /// `data.uri` of "not found" is the URI that the downstream used.
@@ -209,7 +209,7 @@ fn exposed_uri<'v>(data: &'v str, wanted: Wanted<'_>) -> Cow<'v, str> {
 fn no_completion(wanted: Wanted<'_>) -> Reply {
     let nothing = r#"{"completion":{"values":[],"hasMore":false}}"#;
     let result = Object::parse(nothing).unwrap_or_default();
-    Reply { error: None, text: write_result(&result, wanted, None).into() }
+    Reply::result(write_result(&result, wanted, None))
 }
 
 fn violation(wanted: Wanted<'_>) -> Reply {

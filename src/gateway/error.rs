@@ -150,6 +150,7 @@ impl GatewayError {
         match self {
             Self::Unavailable { retry_in, .. } => *retry_in,
             Self::Upstream { error: CallError::Busy, .. } => Some(Duration::from_secs(1)),
+            Self::Draining => Some(super::COME_AGAIN),
             _ => None,
         }
     }
@@ -179,11 +180,11 @@ impl GatewayError {
     /// The response to request `id`, and its error code where it is a JSON-RPC error. `server_info` is JSON text.
     pub fn reply(&self, id: &str, method: Method, era: Era, server_info: &str) -> super::Reply {
         if method == Method::ToolsCall && self.is_for_the_model() {
-            return super::Reply { error: None, text: tool_error(id, &self.message(), era, server_info).into() };
+            return super::Reply::result(tool_error(id, &self.message(), era, server_info));
         }
         let code = self.code(era);
         let text = jsonrpc::error(Some(id), code, &self.message(), self.data().as_deref());
-        super::Reply { error: Some(code), text: text.into() }
+        super::Reply { turned_away: matches!(self, Self::Draining), ..super::Reply::error(code, text) }
     }
 }
 

@@ -63,7 +63,7 @@ impl Gateway {
         let sealed = self.0.sealer.seal(binding(call), Held::Call { key, round }, self.seconds());
         let state = sealed.map_err(|_| GatewayError::State)?;
         let text = answer::write_result(&result, self.wanted(call), Some(&state));
-        Ok(Ended { reply: Reply { error: None, text: text.into() }, outcome: label::Outcome::Ok })
+        Ok(Ended { reply: Reply::result(text), outcome: label::Outcome::Ok })
     }
 
     /// A modern upstream wants input, and so does the client get to read it: the questions as they are, our seal on the state.
@@ -85,7 +85,7 @@ impl Gateway {
         let sealed = state.map(|state| self.0.sealer.seal(binding(call), Held::Upstream(state), self.seconds()));
         let sealed = sealed.transpose().map_err(|_| broken("its requestState is too long"))?;
         let text = answer::write_result(result, self.wanted(call), sealed.as_deref());
-        Ok(Ended { reply: Reply { error: None, text: text.into() }, outcome: label::Outcome::Ok })
+        Ok(Ended { reply: Reply::result(text), outcome: label::Outcome::Ok })
     }
 
     /// A modern upstream wants input from a legacy client: ask it, and keep the answers for the next leg.

@@ -24,7 +24,7 @@ pub fn empty(id: Id<'_>) -> Reply {
     let mut out = Vec::with_capacity(48);
     jsonrpc::begin_result(&mut out, id.as_raw());
     out.extend_from_slice(b"{}}");
-    Reply { error: None, text: out.into() }
+    Reply::result(out)
 }
 
 impl Gateway {
@@ -61,7 +61,7 @@ impl Gateway {
         meta::write_for_downstream(&mut w, None, Some(&self.0.server_info));
         w.end();
         out.push(b'}');
-        Reply { error: None, text: out.into() }
+        Reply::result(out)
     }
 
     /// A list, from the snapshot; waits only while its servers start or are being read again.

@@ -167,5 +167,5 @@ fn listen_result(id: &OwnedId, server_info: &str) -> Reply {
     m.end();
     w.end();
     out.push(b'}');
-    Reply { error: None, text: out.into() }
+    Reply::result(out)
 }

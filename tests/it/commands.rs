@@ -108,6 +108,8 @@ async fn a_call_that_goes_wrong_says_what_to_do() {
     let url = serving.url();
     for (arguments, code, said) in [
         (&["call", "alpha__nothing"] as &[&str], PROBLEM, "unknown tool: alpha__nothing; `manifold tools` lists"),
+        (&["call", "alpha__ecko"], PROBLEM, "unknown tool: alpha__ecko; did you mean alpha__echo?"),
+        (&["call", "add"], PROBLEM, "unknown tool: add; did you mean alpha__add or beta__add?"),
         (&["call", "alpha__ask", "--json", r#"{"question": "why?"}"#], PROBLEM, "alpha__ask wants to ask its user"),
         (&["call", "alpha__add", "--json", "[1]"], USAGE, "the arguments are not one JSON object"),
         (&["call", "alpha__add", "--json", "@nowhere.json"], USAGE, "cannot read the arguments from nowhere.json"),
@@ -220,6 +222,45 @@ async fn an_address_that_is_taken_is_named_with_its_setting() {
     assert_eq!(ended.code, FAILED);
     let said = ended.stderr.lines().last().unwrap();
     assert!(said.contains(&format!("cannot listen on {taken} (listen): ")) && said.contains("port 0"), "{said}");
+    serving.terminate().await;
+}
+
+#[tokio::test]
+async fn nothing_to_list_is_said_beside_the_empty_table() {
+    let config = "mcpServers:\n  gone: { command: \"false\" }\n";
+    let serving = Serving::start(Some(config), &[], &[]).await;
+    let listed = run(&["tools", "--url", &serving.url()]).await;
+    assert_eq!((listed.code, listed.stdout.trim()), (OK, "NAME  ABOUT"));
+    assert_eq!(listed.stderr, "manifold: nothing is listed; `manifold status` shows how the servers stand\n");
+    let status = run(&["status", "--admin-url", &serving.admin("/")]).await;
+    assert_eq!(status.code, PROBLEM, "{}", status.stdout);
+    assert!(status.stdout.contains("gone") && status.stdout.contains("the process ended"), "{}", status.stdout);
+    serving.terminate().await;
+}
+
+#[tokio::test]
+async fn localhost_is_an_address_too_and_what_is_none_is_explained() {
+    let ended = run(&["serve", "--listen", "localhost"]).await;
+    assert_eq!(ended.code, USAGE);
+    assert!(ended.stderr.contains("such as 127.0.0.1:8080"), "{}", ended.stderr);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let ended = run(&["serve", "--listen", &format!("localhost:{}", address.port())]).await;
+    assert_eq!(ended.code, FAILED, "{}", ended.stderr);
+    assert!(ended.stderr.contains(&format!("cannot listen on {address} (listen)")), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn a_browser_at_the_endpoint_reads_what_it_is() {
+    let serving = Serving::start(None, &[], &[]).await;
+    let (status, text) = get(&serving.url()).await;
+    assert!(status == 400 && text.contains("Mcp-Session-Id"), "a program gets a message: {status} {text}");
+    let mut headers = http::HeaderMap::new();
+    headers.insert("accept", "text/html,application/xhtml+xml,*/*;q=0.8".parse().unwrap());
+    let reply = Client::modern(&serving.url()).send(http::Method::GET, headers, "").await;
+    assert_eq!(reply.status, 400);
+    let text = reply.text().await;
+    assert!(text.starts_with("This is an MCP endpoint"), "{text}");
     serving.terminate().await;
 }
 

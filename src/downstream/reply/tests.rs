@@ -14,7 +14,11 @@ use crate::gateway::outlet::Outlet;
 const BOTH: Accepts = Accepts { json: true, stream: true };
 
 fn reply(era: Era, error: Option<i64>) -> Answer {
-    Answer::Reply { era, reply: Reply { error, text: Bytes::from_static(b"{\"id\":1}") }, session: None }
+    Answer::Reply { era, reply: message(error), session: None }
+}
+
+fn message(error: Option<i64>) -> Reply {
+    Reply { error, ..Reply::result(&b"{\"id\":1}"[..]) }
 }
 
 async fn respond_to(
@@ -45,8 +49,18 @@ fn statuses_follow_era_and_code() {
         (Some(-32603), 200),
         (Some(-32002), 200),
     ] {
-        assert_eq!(status(Era::Modern, error).as_u16(), modern, "{error:?}");
-        assert_eq!(status(Era::Legacy, error).as_u16(), 200, "{error:?}");
+        assert_eq!(status(Era::Modern, &message(error)).as_u16(), modern, "{error:?}");
+        assert_eq!(status(Era::Legacy, &message(error)).as_u16(), 200, "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_is_turned_away_reads_when_to_come_again() {
+    for era in [Era::Modern, Era::Legacy] {
+        let reply = Reply { turned_away: true, ..message(Some(-32603)) };
+        let answer = Answer::Reply { era, reply, session: None };
+        let response = respond_to(era, BOTH, &Outlet::new(), async { answer }).await;
+        assert_eq!((response.status().as_u16(), &response.headers()[RETRY_AFTER]), (503, &HeaderValue::from(5)));
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, duplex};
 use super::*;
 
 fn reply(text: &'static str) -> Reply {
-    Reply { error: None, text: Bytes::from_static(text.as_bytes()) }
+    Reply::result(Bytes::from_static(text.as_bytes()))
 }
 
 #[tokio::test]
