@@ -6,20 +6,10 @@
 use serde_json::{Map, Value, json};
 
 use super::wire::{Fault, INVALID_REQUEST, UNSUPPORTED_VERSION};
+use crate::protocol::meta::{CLIENT_CAPABILITIES, LOG_LEVEL, PROTOCOL_VERSION, SERVER_INFO};
+use crate::protocol::revision::Revision;
 
-const MODERN: &str = "2026-07-28";
-/// Newest first: the first is offered to a peer that asks for one we do not know.
-const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
-/// The revisions that have no `outputSchema` and `structuredContent`, nor elicitation.
-const UNSTRUCTURED: [&str; 2] = ["2025-03-26", "2024-11-05"];
-/// The one revision in which a line may hold an array of messages.
-const BATCHING: &str = "2025-03-26";
-
-const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
-const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
-const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
-const SERVER_INFO_KEY: &str = "io.modelcontextprotocol/serverInfo";
-pub(super) const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
+const MODERN: Revision = Revision::NEWEST_MODERN;
 
 /// Log levels from chatty to dire, so that an index is a severity.
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
@@ -36,7 +26,7 @@ pub(super) struct Caller {
     pub(super) answers_questions: bool,
     /// Least severe log message it wants to see; `None` is none at all.
     log_level: Option<usize>,
-    revision: &'static str,
+    revision: Revision,
 }
 
 impl Caller {
@@ -48,52 +38,53 @@ impl Caller {
         match (handshake, method) {
             (Some(caller), _) => Ok(caller.clone()),
             (None, "ping") => Ok(Self::legacy(None, &Value::Null)),
-            (None, "server/discover" | "subscriptions/listen") => {
-                Err(Fault::params(format!("{method} needs {VERSION_KEY} and {CAPABILITIES_KEY} in params._meta")))
-            }
+            (None, "server/discover" | "subscriptions/listen") => Err(Fault::params(format!(
+                "{method} needs {PROTOCOL_VERSION} and {CLIENT_CAPABILITIES} in params._meta"
+            ))),
             (None, _) => Err(Fault::new(
                 INVALID_REQUEST,
-                format!("send initialize first, or {VERSION_KEY} in params._meta of each request"),
+                format!("send initialize first, or {PROTOCOL_VERSION} in params._meta of each request"),
             )),
         }
     }
 
     fn modern(meta: &Map<String, Value>) -> Result<Self, Fault> {
-        let version = meta.get(VERSION_KEY).and_then(Value::as_str);
-        let capabilities = meta.get(CAPABILITIES_KEY).filter(|value| value.is_object());
+        let version = meta.get(PROTOCOL_VERSION).and_then(Value::as_str);
+        let capabilities = meta.get(CLIENT_CAPABILITIES).filter(|value| value.is_object());
         let (Some(version), Some(capabilities)) = (version, capabilities) else {
             return Err(Fault::params(format!(
-                "_meta must hold {VERSION_KEY} (string) and {CAPABILITIES_KEY} (object)"
+                "_meta must hold {PROTOCOL_VERSION} (string) and {CLIENT_CAPABILITIES} (object)"
             )));
         };
-        if version != MODERN {
+        let known = Revision::parse(version);
+        if known != Some(MODERN) {
             // A legacy version cannot be spoken this way, so it is not offered back to who just tried one.
-            let supported = if LEGACY.contains(&version) { vec![MODERN] } else { supported_versions() };
+            let supported = if known.is_some() { vec![MODERN.as_str()] } else { supported_versions() };
             return Err(Fault::new(UNSUPPORTED_VERSION, format!("{version} is not spoken here"))
                 .with_data(json!({"supported": supported, "requested": version})));
         }
-        let log_level = meta.get(LOG_LEVEL_KEY).map(log_level).transpose()?;
+        let log_level = meta.get(LOG_LEVEL).map(log_level).transpose()?;
         let answers_questions = takes_forms(capabilities);
         Ok(Self { modern: true, answers_questions, log_level, revision: MODERN })
     }
 
     /// The caller that shook hands, asking for `version`.
     pub(super) fn legacy(version: Option<&str>, capabilities: &Value) -> Self {
-        let revision = LEGACY.into_iter().find(|own| Some(*own) == version).unwrap_or(LEGACY[0]);
-        let answers_questions = !UNSTRUCTURED.contains(&revision) && takes_forms(capabilities);
+        let revision = Revision::negotiate_legacy(version.unwrap_or_default());
+        let answers_questions = revision.has_elicitation() && takes_forms(capabilities);
         Self { modern: false, answers_questions, log_level: None, revision }
     }
 
     pub(super) fn revision(&self) -> &'static str {
-        self.revision
+        self.revision.as_str()
     }
 
     pub(super) fn may_batch(&self) -> bool {
-        self.revision == BATCHING
+        self.revision.has_batches()
     }
 
     pub(super) fn knows_structured_content(&self) -> bool {
-        !UNSTRUCTURED.contains(&self.revision)
+        self.revision.has_structured_content()
     }
 
     pub(super) fn wants_log(&self, level: &str) -> bool {
@@ -120,7 +111,7 @@ impl Caller {
                 result["cacheScope"] = "public".into();
             }
         }
-        result["_meta"][SERVER_INFO_KEY] = identity.clone();
+        result["_meta"][SERVER_INFO] = identity.clone();
         result
     }
 }
@@ -128,11 +119,11 @@ impl Caller {
 /// The `_meta` of a modern request. One of the two required keys is enough to tell it from a legacy one.
 pub(super) fn modern_meta(params: &Map<String, Value>) -> Option<&Map<String, Value>> {
     let meta = params.get("_meta")?.as_object()?;
-    (meta.contains_key(VERSION_KEY) || meta.contains_key(CAPABILITIES_KEY)).then_some(meta)
+    (meta.contains_key(PROTOCOL_VERSION) || meta.contains_key(CLIENT_CAPABILITIES)).then_some(meta)
 }
 
 pub(super) fn supported_versions() -> Vec<&'static str> {
-    std::iter::once(MODERN).chain(LEGACY).collect()
+    Revision::ALL.map(Revision::as_str).to_vec()
 }
 
 fn is_cacheable(method: &str) -> bool {

@@ -15,6 +15,7 @@ use super::subscriptions::{Change, Subscriptions};
 use super::texts;
 use super::tools::{self, Added, Arguments, Countdown, Question, Refusal};
 use super::wire::{self, Fault, Message, failure};
+use crate::protocol::meta::SUBSCRIPTION_ID;
 
 /// Calls waiting at once, in calls. Each costs a task of a few hundred bytes; no host starts that many by hand.
 const CALLS_LIMIT: usize = 100;
@@ -92,7 +93,7 @@ impl Connection {
             let params = json!({"requestId": id, "reason": "end of input"});
             self.send(wire::notification("notifications/cancelled", params)).await;
             // The specification asks for the notification on one page and for the result on another; both are read well.
-            let last = json!({"resultType": "complete", "_meta": {caller::SUBSCRIPTION_KEY: id}});
+            let last = json!({"resultType": "complete", "_meta": {SUBSCRIPTION_ID: id}});
             self.send(wire::success(&id, last)).await;
         }
     }

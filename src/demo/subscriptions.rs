@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::caller::SUBSCRIPTION_KEY;
 use super::wire::{Fault, INTERNAL_ERROR, notification};
+use crate::protocol::meta::SUBSCRIPTION_ID;
 
 /// Listens and subscribed resources, each; more than any host opens, few enough that a change is announced in no time.
 const LIMIT: usize = 100;
@@ -72,7 +72,7 @@ impl Subscriptions {
             granted["resourceSubscriptions"] = json!(uris);
         }
         self.listens.push(Listen { id: id.clone(), tools, uris });
-        let params = json!({"notifications": granted, "_meta": {SUBSCRIPTION_KEY: id}});
+        let params = json!({"notifications": granted, "_meta": {SUBSCRIPTION_ID: id}});
         Ok(notification("notifications/subscriptions/acknowledged", params))
     }
 
@@ -101,7 +101,7 @@ impl Subscriptions {
         let push = pushed.then(|| notification(method, params.clone()));
         let tagged = self.listens.iter().filter(|listen| listen.wants(change)).map(|listen| {
             let mut params = params.clone();
-            params["_meta"] = json!({SUBSCRIPTION_KEY: listen.id});
+            params["_meta"] = json!({SUBSCRIPTION_ID: listen.id});
             notification(method, params)
         });
         push.into_iter().chain(tagged).collect()

@@ -2,15 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-pub(super) const PARSE_ERROR: i64 = -32700;
-pub(super) const INVALID_REQUEST: i64 = -32600;
-pub(super) const METHOD_NOT_FOUND: i64 = -32601;
-pub(super) const INVALID_PARAMS: i64 = -32602;
-pub(super) const INTERNAL_ERROR: i64 = -32603;
-/// Only in the legacy era; the modern one says [`INVALID_PARAMS`].
-pub(super) const RESOURCE_NOT_FOUND: i64 = -32002;
-pub(super) const MISSING_CAPABILITY: i64 = -32021;
-pub(super) const UNSUPPORTED_VERSION: i64 = -32022;
+pub(super) use crate::protocol::code::{
+    INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY, PARSE_ERROR,
+    RESOURCE_NOT_FOUND, UNSUPPORTED_VERSION,
+};
 
 /// Why a request is refused: becomes the `error` member of its response.
 #[derive(Debug)]

@@ -87,6 +87,11 @@ impl Revision {
         matches!(self, V2025_06_18 | V2025_11_25 | V2026_07_28)
     }
 
+    /// Tools have output schemas, and results structured content.
+    pub const fn has_structured_content(self) -> bool {
+        matches!(self, V2025_06_18 | V2025_11_25 | V2026_07_28)
+    }
+
     /// `elicitation/create` exists.
     pub const fn has_elicitation(self) -> bool {
         matches!(self, V2025_06_18 | V2025_11_25 | V2026_07_28)
