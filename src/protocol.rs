@@ -7,6 +7,7 @@ pub mod bridge;
 pub mod capability;
 pub mod classify;
 pub mod code;
+pub mod content;
 mod depth;
 pub mod framing;
 pub mod header;

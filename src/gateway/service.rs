@@ -221,7 +221,8 @@ impl Gateway {
             return Err(broken("it is not a JSON-RPC response"));
         };
         let Outcome::Result(result) = &response.outcome else {
-            let reply = answer::write(&response.outcome, self.wanted(call));
+            let wanted = Wanted { from: era, ..self.wanted(call) };
+            let reply = answer::write(&response.outcome, wanted);
             return Ok(Some(Ended { reply, outcome: label::Outcome::RpcError }));
         };
         if era == Era::Modern {
@@ -237,10 +238,11 @@ impl Gateway {
         }
         let failed = call.method == Method::ToolsCall && answer::is_tool_error(result);
         let outcome = if failed { label::Outcome::ToolError } else { label::Outcome::Ok };
-        Ok(Some(Ended { reply: answer::write(&response.outcome, self.wanted(call)), outcome }))
+        let wanted = Wanted { from: era, ..self.wanted(call) };
+        Ok(Some(Ended { reply: answer::write(&response.outcome, wanted), outcome }))
     }
 
-    /// What an answer to this call is written for.
+    /// What an answer to this call is written for, if it is in modern form: a modern upstream's, or our own.
     pub(super) fn wanted<'w>(&'w self, call: &'w Call<'_, '_>) -> Wanted<'w> {
         let source = call.route.source;
         let prefixed = call.caller.endpoint == Endpoint::Merged;
@@ -248,6 +250,9 @@ impl Gateway {
             id: call.id,
             method: call.method,
             revision: call.caller.revision(),
+            from: Era::Modern,
+            uri: call.params.get("uri"),
+            is_retry: call.params.has("requestState") || call.params.has("inputResponses"),
             server_info: &self.0.server_info,
             server: source.name.as_str(),
             uris: prefixed.then(|| source.uri_map()).filter(|map| !map.is_verbatim()),
