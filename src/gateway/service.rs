@@ -85,7 +85,8 @@ impl Gateway {
             Err(error) => return fail(&error),
         };
         let snapshot = self.snapshot_for(&target, &caller.endpoint).await;
-        let found = snapshot.view(&caller.endpoint).ok_or(GatewayError::Method).and_then(|view| target.find(view));
+        let view = snapshot.view(&caller.endpoint).ok_or(GatewayError::Method);
+        let found = view.and_then(|view| target.find_for(view, caller.capabilities()));
         let route = match found {
             Ok(route) => route,
             Err(error) => return fail(&error),
@@ -290,10 +291,7 @@ fn outgoing(
 
 /// What a modern upstream is told that it may ask: as much as this client declared.
 fn declared(call: &Call<'_, '_>, revision: Revision) -> Box<str> {
-    let capabilities = match &call.caller.peer {
-        Peer::Modern(peer) => &peer.capabilities,
-        Peer::Legacy(session) => &session.capabilities,
-    };
+    let capabilities = call.caller.capabilities();
     match *capabilities == ClientCapabilities::default() {
         true => "{}".into(),
         false => capabilities_text(capabilities, revision),

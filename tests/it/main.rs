@@ -4,6 +4,7 @@
 #![allow(clippy::pedantic, clippy::type_complexity, reason = "a scenario is read for what happens, not for style")]
 
 mod admin;
+mod apps;
 mod bad_input;
 mod bridge;
 mod cancel;
