@@ -95,11 +95,16 @@ impl Gateway {
                 self.0.settings.page_size,
             )
             .map_err(|_| GatewayError::Cursor)?;
+        let now = Instant::now().into_std();
+        // Answered from what there is; who asks next gets what is read now.
+        for handle in view.outdated(kind, now).filter_map(|server| self.0.directory.get(server)) {
+            handle.outdated(kind);
+        }
         let mut out = Vec::with_capacity(page.len() + 256);
         jsonrpc::begin_result(&mut out, request.id.as_raw());
         out.push(b'{');
         if era == Era::Modern {
-            let hints = view.hints(kind, Instant::now().into_std());
+            let hints = view.hints(kind, now);
             out.extend_from_slice(b"\"resultType\":\"complete\",\"ttlMs\":");
             crate::protocol::object::write_integer(&mut out, hints.ttl_ms);
             out.extend_from_slice(b",\"cacheScope\":\"");
