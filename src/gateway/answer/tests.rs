@@ -27,7 +27,7 @@ fn replied(method: Method, asked: &str, from: Revision, to: Revision, body: &str
 fn text(method: Method, from: Revision, to: Revision, body: &str) -> String {
     let reply = replied(method, r#"{"uri":"file:///a"}"#, from, to, body);
     let text = String::from_utf8(reply.text.to_vec()).unwrap();
-    text.strip_prefix(r#"{"jsonrpc":"2.0","id":"a","#).unwrap_or_else(|| panic!("{text}")).trim_end_matches("\n").into()
+    text.strip_prefix(r#"{"jsonrpc":"2.0","id":"a","#).unwrap_or_else(|| panic!("{text}")).into()
 }
 
 fn pairs() -> impl Iterator<Item = (Revision, Revision)> {
