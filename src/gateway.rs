@@ -128,6 +128,14 @@ impl Caller {
         self.revision().era()
     }
 
+    /// What it can be asked and can show.
+    pub fn capabilities(&self) -> &ClientCapabilities {
+        match &self.peer {
+            Peer::Legacy(session) => &session.capabilities,
+            Peer::Modern(peer) => &peer.capabilities,
+        }
+    }
+
     /// The revision that it speaks.
     pub fn revision(&self) -> Revision {
         match &self.peer {

@@ -8,6 +8,7 @@ pub mod capability;
 pub mod classify;
 pub mod clipped;
 pub mod code;
+pub mod content;
 mod depth;
 pub mod framing;
 pub mod header;

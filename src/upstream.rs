@@ -13,6 +13,7 @@ pub mod connection;
 pub mod dial;
 pub mod directory;
 pub mod error;
+mod expiry;
 pub mod handle;
 pub mod leg;
 mod listen;

@@ -15,6 +15,8 @@ use super::offer::{Complaint, List, Offer};
 use super::segment::Segment;
 use super::shape::{self, Dress};
 use super::source::Source;
+use crate::protocol::capability::UI_EXTENSION;
+use crate::protocol::object::Object;
 use crate::protocol::revision::Era;
 
 /// Longest name or URI that a complaint repeats, in characters.
@@ -41,10 +43,11 @@ struct Listing {
     digest: [u8; 32],
     /// By original name or URI, built on first use: only a server's own endpoint asks.
     by_original: OnceLock<HashMap<Arc<str>, usize>>,
-    legacy_hidden: usize,
+    /// How many entries a list of each shape shows.
+    counts: [usize; Shape::COUNT],
     legacy_differs: bool,
-    /// [merged modern, merged legacy, own modern, own legacy]
-    segments: [OnceLock<Segment>; 4],
+    /// The text for each shape: of the merged list, then of the server's own.
+    segments: [[OnceLock<Segment>; Shape::COUNT]; 2],
 }
 
 /// What an upstream said about the freshness of a list.
@@ -126,6 +129,13 @@ impl Contribution {
         self.entries(Kind::Templates).iter().rev().filter(matches).max_by_key(length)
     }
 
+    /// Whether the server has views to show: it says so, or a tool links to one.
+    pub fn has_apps(&self) -> bool {
+        let says = |raw: &str| Object::parse(raw).ok()?.object("extensions").map(|e| e.has(UI_EXTENSION));
+        self.capabilities.as_deref().and_then(says).unwrap_or_default()
+            || self.entries(Kind::Tools).iter().any(|e| e.tool().is_some_and(|tool| tool.has_view))
+    }
+
     pub(super) fn said(&self, kind: Kind) -> Option<Said> {
         self.listings[kind.at()].said
     }
@@ -136,24 +146,19 @@ impl Contribution {
 
     /// How many entries a list of this shape shows.
     pub(super) fn count(&self, kind: Kind, shape: Shape) -> usize {
-        let listing = &self.listings[kind.at()];
-        match shape {
-            Shape::Modern => listing.entries.len(),
-            Shape::Legacy => listing.entries.len() - listing.legacy_hidden,
-        }
+        self.listings[kind.at()].counts[shape.at()]
     }
 
     /// Places, in [`Contribution::entries`], of the entries that a list of this shape shows.
     pub(super) fn shown(&self, kind: Kind, shape: Shape) -> impl Iterator<Item = usize> {
-        let shown = move |e: &Entry| shape == Shape::Modern || e.legacy != InLegacy::Hidden;
-        self.entries(kind).iter().enumerate().filter(move |(_, e)| shown(e)).map(|(at, _)| at)
+        self.entries(kind).iter().enumerate().filter(move |(_, e)| e.is_shown(shape)).map(|(at, _)| at)
     }
 
     /// The list text; written on first use.
     pub(super) fn segment(&self, kind: Kind, shape: Shape, merged: bool) -> &Segment {
         let listing = &self.listings[kind.at()];
-        let shape = if listing.legacy_differs { shape } else { Shape::Modern };
-        listing.segments[usize::from(!merged) * 2 + shape as usize].get_or_init(|| {
+        let shape = listing.like(shape);
+        listing.segments[usize::from(!merged)][shape.at()].get_or_init(|| {
             let dress = Dress {
                 shape,
                 merged: merged.then_some(&*self.source),
@@ -192,14 +197,24 @@ impl Listing {
         }
         Self {
             digest: digest(source, &entries, binding_headers),
-            legacy_hidden: entries.iter().filter(|e| e.legacy == InLegacy::Hidden).count(),
+            counts: SHAPES.map(|shape| entries.iter().filter(|e| e.is_shown(shape)).count()),
             legacy_differs: entries.iter().any(|e| e.legacy != InLegacy::Same),
             said: Some(Said { read_at, ttl_ms, public, pushes_list_changed }),
             entries,
             ..Self::default()
         }
     }
+
+    /// The first of the shapes that read the same as `shape`, so that one text serves them.
+    fn like(&self, shape: Shape) -> Shape {
+        let era = if self.legacy_differs { shape.era() } else { Era::Modern };
+        let apps = self.counts[Shape::ModernApps.at()] != self.counts[Shape::Modern.at()];
+        Shape::of(era, apps && shape.has_apps())
+    }
 }
+
+/// By their places.
+const SHAPES: [Shape; Shape::COUNT] = [Shape::Modern, Shape::Legacy, Shape::ModernApps, Shape::LegacyApps];
 
 fn short(item: &str) -> String {
     item.chars().take(COMPLAINT_ITEM_MAX).collect()

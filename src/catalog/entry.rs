@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use memchr::memmem;
 
-use super::kind::Kind;
+use super::kind::{Kind, Shape};
 use super::offer::Reason;
 use super::shape;
 use super::source::Source;
 use super::template::Template;
 use crate::protocol::header::ParamHeaders;
 use crate::protocol::object::{Object, is_object};
+use crate::protocol::revision::Era;
 
 /// The annotation that makes a parameter travel as an HTTP header too.
 pub(super) const HEADER_ANNOTATION: &[u8] = b"x-mcp-header";
@@ -52,6 +53,8 @@ pub struct Tool {
     pub tasks: TaskSupport,
     /// Who the tool is for.
     pub visibility: Visibility,
+    /// A view shows its results.
+    pub has_view: bool,
     /// Modern lists show an `outputSchema`.
     pub has_output_schema: bool,
     /// Legacy lists show it too: its root is an object. Then, and only then, results must keep `structuredContent` (protocol.md §5j).
@@ -109,6 +112,17 @@ impl Entry {
     /// The matcher if it is a well-formed template.
     pub fn template(&self) -> Option<&Template> {
         self.template.as_ref()
+    }
+
+    /// Whether a list of this shape shows it.
+    pub(super) fn is_shown(&self, shape: Shape) -> bool {
+        (shape.era() == Era::Modern || self.legacy != InLegacy::Hidden)
+            && (shape.has_apps() || !self.is_for_views_only())
+    }
+
+    /// A tool that the model may not call (protocol.md §7.6). Who cannot show views is not told of it.
+    pub fn is_for_views_only(&self) -> bool {
+        self.tool.as_ref().is_some_and(|tool| !tool.visibility.model)
     }
 
     /// Reads one item. With an entry may come a reason to complain all the same.
@@ -190,6 +204,7 @@ impl Tool {
             idempotent: flag("idempotentHint"),
             tasks: task_support(item),
             visibility: visibility(item),
+            has_view: item.object("_meta").is_some_and(|m| m.has("ui") || m.has("ui/resourceUri")),
             has_output_schema: output.is_some(),
             has_legacy_output_schema: output.is_some_and(shape::has_object_root),
         })

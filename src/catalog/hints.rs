@@ -6,6 +6,7 @@ use super::contribution::Said;
 use super::kind::Kind;
 use super::merge::{Part, Standing};
 use super::view::View;
+use crate::name::ServerName;
 use crate::protocol::revision::Era;
 
 /// Longest `ttlMs` that we say, whatever upstreams say: list changes reach subscribers, but not everybody subscribes.
@@ -47,6 +48,17 @@ impl View<'_> {
         // Nobody contributes: a server that is added is announced, so this too may be kept for a while.
         let ttl = ttl.unwrap_or(TTL_LEGACY).min(TTL_MAX);
         Hints { ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX), public: public.unwrap_or(false) }
+    }
+}
+
+impl<'s> View<'s> {
+    /// The servers whose part of a list has run out at `now`, though they are up: it is time to read it again.
+    pub fn outdated(self, kind: Kind, now: Instant) -> impl Iterator<Item = &'s ServerName> {
+        let has_run_out = move |part: &&Part| {
+            part.standing == Standing::Fresh
+                && part.contribution.said(kind).is_some_and(|said| left(part.contribution.era(), said, now).is_zero())
+        };
+        self.parts().filter(has_run_out).map(|part| &part.source.name)
     }
 }
 

@@ -64,21 +64,48 @@ impl Kind {
     }
 }
 
-/// The form of a list: what the era of the peer that asked can read (protocol.md §5j).
+/// The form of a list: what the peer that asked can read (protocol.md §5j) and show (§7.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
     /// For peers of 2026-07-28 and later.
     Modern,
     /// For peers with a handshake, whose libraries refuse a whole list for one schema that they do not know.
     Legacy,
+    /// As `Modern`, for hosts with views: they keep tools that are for views away from the model themselves.
+    ModernApps,
+    /// As `Legacy`, for hosts with views.
+    LegacyApps,
 }
 
-impl From<Era> for Shape {
-    fn from(era: Era) -> Self {
-        match era {
-            Era::Modern => Self::Modern,
-            Era::Legacy => Self::Legacy,
+impl Shape {
+    /// How many there are.
+    pub(super) const COUNT: usize = 4;
+
+    /// For a peer of this era; `apps`: it shows views, so it gets the tools that are for views only.
+    pub const fn of(era: Era, apps: bool) -> Self {
+        match (era, apps) {
+            (Era::Modern, false) => Self::Modern,
+            (Era::Legacy, false) => Self::Legacy,
+            (Era::Modern, true) => Self::ModernApps,
+            (Era::Legacy, true) => Self::LegacyApps,
         }
+    }
+
+    /// The era whose form it has.
+    pub const fn era(self) -> Era {
+        match self {
+            Self::Modern | Self::ModernApps => Era::Modern,
+            Self::Legacy | Self::LegacyApps => Era::Legacy,
+        }
+    }
+
+    /// It shows tools that are for views only.
+    pub const fn has_apps(self) -> bool {
+        matches!(self, Self::ModernApps | Self::LegacyApps)
+    }
+
+    pub(super) const fn at(self) -> usize {
+        self as usize
     }
 }
 

@@ -59,6 +59,11 @@ impl Offer {
         self.lists[kind.at()] = earlier.take(kind);
     }
 
+    /// The list of a kind.
+    pub fn list(&self, kind: Kind) -> Option<&List> {
+        self.lists[kind.at()].as_ref()
+    }
+
     pub(super) fn take(&mut self, kind: Kind) -> Option<List> {
         self.lists[kind.at()].take()
     }

@@ -32,7 +32,7 @@ pub struct BadCursor;
 
 /// The first page of each list, with the page size that it was made for.
 #[derive(Debug, Default)]
-pub(super) struct FirstPages([[OnceLock<(usize, Bytes)>; 2]; 4]);
+pub(super) struct FirstPages([[OnceLock<(usize, Bytes)>; Shape::COUNT]; 4]);
 
 impl<'s> View<'s> {
     /// One page of a list: the members of the result without braces, `"tools":[…]` and, if there is more, `,"nextCursor":"…"`.
@@ -54,7 +54,7 @@ impl<'s> View<'s> {
     fn first_page(self, kind: Kind, shape: Shape, page_size: usize) -> Bytes {
         let pages = self.only.map_or(&self.snapshot.pages, |slot| &slot.pages);
         let (size, page) =
-            pages.0[kind.at()][shape as usize].get_or_init(|| (page_size, self.page(kind, shape, 0, page_size)));
+            pages.0[kind.at()][shape.at()].get_or_init(|| (page_size, self.page(kind, shape, 0, page_size)));
         if *size == page_size { page.clone() } else { self.page(kind, shape, 0, page_size) }
     }
 

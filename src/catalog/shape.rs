@@ -13,6 +13,7 @@ use super::source::Source;
 use crate::protocol::header;
 use crate::protocol::links;
 use crate::protocol::object::{Object, ObjectWriter, is_object, write_string};
+use crate::protocol::revision::Era;
 
 /// Members whose absence means something and whose `null` means nothing: strict peers refuse the null (bug report kind
 /// "null where absent is meant"). Unknown members keep theirs.
@@ -100,20 +101,20 @@ fn is_dropped(kind: Kind, key: &str, value: &str, shape: Shape) -> bool {
         && match key {
             // Belongs to the legacy experiment with tasks, which is not offered downstream.
             "execution" => true,
-            "outputSchema" => shape == Shape::Legacy && !has_object_root(value),
+            "outputSchema" => shape.era() == Era::Legacy && !has_object_root(value),
             _ => false,
         }
 }
 
 fn edited<'v>(kind: Kind, key: &str, value: &'v str, dress: Dress<'_>) -> Cow<'v, str> {
-    let new = match (key, dress.shape) {
+    let new = match (key, dress.shape.era()) {
         ("annotations" | "icons" | "arguments", _) if is_optional(kind, key) => without_nulls(value),
         ("_meta", _) => dress.merged.and_then(|source| {
             let map = source.uri_map();
             links::rewrite_member("_meta", value, &|uri| map.expose(uri))
         }),
-        ("inputSchema", Shape::Modern) if kind == Kind::Tools && !dress.binding_headers => without_headers(value),
-        ("inputSchema" | "outputSchema", Shape::Legacy) if kind == Kind::Tools => without_boolean_properties(value),
+        ("inputSchema", Era::Modern) if kind == Kind::Tools && !dress.binding_headers => without_headers(value),
+        ("inputSchema" | "outputSchema", Era::Legacy) if kind == Kind::Tools => without_boolean_properties(value),
         _ => None,
     };
     new.map_or(Cow::Borrowed(value), Cow::Owned)

@@ -10,9 +10,9 @@ use super::error::GatewayError;
 use crate::catalog::UriMap;
 use crate::protocol::jsonrpc::{self, Outcome, RpcError};
 use crate::protocol::method::Method;
-use crate::protocol::object::{Object, ObjectWriter, is_object};
+use crate::protocol::object::{Object, ObjectWriter, is_object, write_string};
 use crate::protocol::revision::{Era, Revision};
-use crate::protocol::{code, links, meta};
+use crate::protocol::{code, content, links, meta};
 use crate::upstream::error::CallError;
 
 /// Members of a result that only a modern peer knows.
@@ -27,6 +27,12 @@ pub struct Wanted<'a> {
     pub method: Method,
     /// The revision of the downstream.
     pub revision: Revision,
+    /// The era of the upstream.
+    pub from: Era,
+    /// The URI that the downstream asked for, JSON text.
+    pub uri: Option<&'a str>,
+    /// Answers went into the request, so what comes out is for it alone (protocol.md §2.5).
+    pub is_retry: bool,
     /// Our implementation object, JSON text.
     pub server_info: &'a str,
     /// The server's name, for messages.
@@ -70,35 +76,56 @@ pub fn write_result(result: &Object<'_>, wanted: Wanted<'_>, state: Option<&str>
     jsonrpc::begin_result(&mut out, wanted.id);
     let mut w = ObjectWriter::begin(&mut out);
     let modern = wanted.revision.era() == Era::Modern;
+    let lacks_text = !modern && wanted.method == Method::ToolsCall && content::lacks_text(result);
     for (key, value) in result.iter() {
-        let keep = match key {
-            "_meta" => false,
-            "requestState" if modern => state.is_none(),
-            "structuredContent" if !modern => is_object(value),
-            _ => modern || !MODERN_MEMBERS.contains(&key),
-        };
-        if keep {
-            write_member(&mut w, key, value, wanted);
+        match key {
+            "_meta" => write_meta(&mut w, Some(value), wanted),
+            "content" if lacks_text => {}
+            "requestState" if modern && state.is_some() => {}
+            "structuredContent" if !modern && !is_object(value) => {}
+            _ if MODERN_MEMBERS.contains(&key) && !keeps_modern(key, value, wanted) => {}
+            _ => w.raw(key, &shaped(key, value, wanted)),
         }
     }
     if let Some(state) = state {
         w.string("requestState", state);
     }
     if modern {
-        complete(&mut w, result, wanted.method);
-    } else {
-        show_structured(&mut w, result, wanted.method);
+        complete(&mut w, result, wanted);
+    } else if wanted.method == Method::ToolsCall && (lacks_text || !result.has("content")) {
+        show_structured(&mut w, result);
     }
-    let from = result.get("_meta").map(|text| mapped("_meta", text, wanted));
-    let from = from.as_deref().and_then(|text| Object::parse(text).ok());
-    meta::write_for_downstream(&mut w, from.as_ref(), modern.then_some(wanted.server_info));
+    if !result.has("_meta") {
+        write_meta(&mut w, None, wanted);
+    }
     w.end();
     out.push(b'}');
     out
 }
 
-fn write_member(w: &mut ObjectWriter<'_>, key: &str, value: &str, wanted: Wanted<'_>) {
-    w.raw(key, &mapped(key, value, wanted));
+/// Whether a member that modern revisions define is passed on: to modern peers only, and what a legacy upstream means by
+/// one of the same name only where it happens to be right.
+fn keeps_modern(key: &str, value: &str, wanted: Wanted<'_>) -> bool {
+    wanted.revision.era() == Era::Modern
+        && match key {
+            "resultType" => wanted.from == Era::Modern,
+            "ttlMs" if wanted.method.has_cache_hints() => value.parse::<u64>().is_ok() && !wanted.is_retry,
+            "cacheScope" if wanted.method.has_cache_hints() => matches!(value, "\"public\"" | "\"private\""),
+            _ => true,
+        }
+}
+
+/// A member as this downstream can read it; untouched, and not copied, where nothing is to be done.
+fn shaped<'v>(key: &str, value: &'v str, wanted: Wanted<'_>) -> Cow<'v, str> {
+    let value = mapped(key, value, wanted);
+    let new = match (wanted.method, key) {
+        (Method::ToolsCall, "content") | (Method::PromptsGet, "messages") => {
+            content::for_revision(key, &value, wanted.revision)
+        }
+        (Method::Complete, "completion") => content::short_completion(&value),
+        _ => None,
+    };
+    new.map_or(value, Cow::Owned)
 }
 
 fn mapped<'v>(key: &str, value: &'v str, wanted: Wanted<'_>) -> Cow<'v, str> {
@@ -110,31 +137,36 @@ fn exposing(uris: UriMap<'_>) -> impl Fn(&str) -> Cow<'_, str> {
     move |uri| uris.expose(uri)
 }
 
+fn write_meta(w: &mut ObjectWriter<'_>, raw: Option<&str>, wanted: Wanted<'_>) {
+    let from = raw.map(|text| mapped("_meta", text, wanted));
+    let from = from.as_deref().and_then(|text| Object::parse(text).ok());
+    let modern = wanted.revision.era() == Era::Modern;
+    meta::write_for_downstream(w, from.as_ref(), modern.then_some(wanted.server_info));
+}
+
 /// What a legacy upstream leaves out and a modern downstream needs.
-fn complete(w: &mut ObjectWriter<'_>, result: &Object<'_>, method: Method) {
-    if !result.has("resultType") {
+fn complete(w: &mut ObjectWriter<'_>, result: &Object<'_>, wanted: Wanted<'_>) {
+    let has = |key| result.get(key).is_some_and(|value| keeps_modern(key, value, wanted));
+    if !has("resultType") {
         w.string("resultType", "complete");
     }
-    if method.has_cache_hints() && kind(result) == Kind::Complete {
-        if !result.has("ttlMs") {
+    if wanted.method.has_cache_hints() && (wanted.from == Era::Legacy || kind(result) == Kind::Complete) {
+        if !has("ttlMs") {
             w.integer("ttlMs", 0);
         }
-        if !result.has("cacheScope") {
+        if !has("cacheScope") {
             w.string("cacheScope", "private");
         }
     }
 }
 
-/// Legacy hosts show content; structured content that they cannot have is shown as text when nothing else is there.
-fn show_structured(w: &mut ObjectWriter<'_>, result: &Object<'_>, method: Method) {
-    if method != Method::ToolsCall || result.has("content") {
-        return;
-    }
+/// Legacy hosts show content; what is there as structured content only is shown to them as text.
+fn show_structured(w: &mut ObjectWriter<'_>, result: &Object<'_>) {
     let content = w.key("content");
-    match result.get("structuredContent") {
+    match result.get_some("structuredContent") {
         Some(value) => {
             content.extend_from_slice(b"[{\"type\":\"text\",\"text\":");
-            crate::protocol::object::write_string(content, value);
+            write_string(content, value);
             content.extend_from_slice(b"}]");
         }
         None => content.extend_from_slice(b"[]"),
@@ -148,7 +180,9 @@ fn write_error(error: &RpcError<'_>, wanted: Wanted<'_>) -> Reply {
         (code::METHOD_NOT_FOUND, _, Method::Complete) => no_completion(wanted),
         (code::METHOD_NOT_FOUND, Era::Modern, _) => with_code(error, code::INVALID_PARAMS, wanted),
         (code::RESOURCE_NOT_FOUND, Era::Modern, _) => with_code(error, code::INVALID_PARAMS, wanted),
-        (code::INVALID_PARAMS, Era::Legacy, Method::ResourcesRead) if names_a_uri(error) => {
+        (code::INVALID_PARAMS, Era::Legacy, Method::ResourcesRead)
+            if wanted.from == Era::Modern && means_not_found(error) =>
+        {
             with_code(error, code::RESOURCE_NOT_FOUND, wanted)
         }
         (code::HEADER_MISMATCH | code::UNSUPPORTED_VERSION, ..) => violation(wanted),
@@ -158,8 +192,21 @@ fn write_error(error: &RpcError<'_>, wanted: Wanted<'_>) -> Reply {
     }
 }
 
-fn names_a_uri(error: &RpcError<'_>) -> bool {
+/// The modern code for it has other meanings too; servers say which in data or in words.
+fn means_not_found(error: &RpcError<'_>) -> bool {
+    let message = error.message.to_ascii_lowercase();
     error.raw.object("data").is_some_and(|data| data.has("uri"))
+        || ["not found", "unknown resource", "no such resource"].iter().any(|words| message.contains(words))
+}
+
+/// The resource that an error speaks of, as the downstream calls it: JSON text.
+fn missing<'a>(error: &RpcError<'_>, wanted: Wanted<'a>) -> Option<&'a str> {
+    let is_it = match error.code {
+        code::RESOURCE_NOT_FOUND => true,
+        code::INVALID_PARAMS => wanted.from == Era::Modern && means_not_found(error),
+        _ => false,
+    };
+    wanted.uri.filter(|_| is_it && wanted.method == Method::ResourcesRead)
 }
 
 fn with_code(error: &RpcError<'_>, code: i64, wanted: Wanted<'_>) -> Reply {
@@ -168,13 +215,15 @@ fn with_code(error: &RpcError<'_>, code: i64, wanted: Wanted<'_>) -> Reply {
     out.extend_from_slice(wanted.id.as_bytes());
     out.extend_from_slice(b",\"error\":");
     let mut w = ObjectWriter::begin(&mut out);
+    let missing = missing(error, wanted);
     for (key, value) in error.raw.iter() {
         match key {
             "code" if error.code != 0 || value == "0" => w.raw(key, &code.to_string()),
             // Not an integer that fits: no peer's parser would take it.
             "code" => w.raw(key, &code::INTERNAL_ERROR.to_string()),
             "message" if !value.starts_with('"') => {}
-            "data" => w.raw(key, &exposed_uri(value, wanted)),
+            "data" if value == "null" && missing.is_some() => {}
+            "data" => w.raw(key, &with_uri(value, missing, wanted)),
             _ => w.raw(key, value),
         }
     }
@@ -184,23 +233,36 @@ fn with_code(error: &RpcError<'_>, code: i64, wanted: Wanted<'_>) -> Reply {
     if !error.raw.get("message").is_some_and(|m| m.starts_with('"')) {
         w.string("message", "the server sent an error without a message");
     }
+    if let (Some(uri), None) = (missing, error.raw.get_some("data")) {
+        let mut data = ObjectWriter::begin(w.key("data"));
+        data.raw("uri", uri);
+        data.end();
+    }
     w.end();
     out.push(b'}');
     Reply::error(code, out)
 }
 
-/// `data.uri` of "not found" is the URI that the downstream used.
-fn exposed_uri<'v>(data: &'v str, wanted: Wanted<'_>) -> Cow<'v, str> {
-    let (Some(uris), Ok(object)) = (wanted.uris, Object::parse(data)) else { return Cow::Borrowed(data) };
-    let Some(uri) = object.string("uri") else { return Cow::Borrowed(data) };
+/// `data.uri` is the URI that the downstream used: `missing`, or else the exposed form of what the upstream says.
+fn with_uri<'v>(data: &'v str, missing: Option<&str>, wanted: Wanted<'_>) -> Cow<'v, str> {
+    let Ok(object) = Object::parse(data) else { return Cow::Borrowed(data) };
+    let theirs = object.string("uri");
+    let mut exposed = Vec::new();
+    let uri = match (missing, &theirs, wanted.uris) {
+        (Some(uri), ..) => uri,
+        (None, Some(uri), Some(uris)) => {
+            write_string(&mut exposed, &uris.expose(uri));
+            std::str::from_utf8(&exposed).unwrap_or("null")
+        }
+        _ => return Cow::Borrowed(data),
+    };
     let mut out = Vec::new();
     let mut w = ObjectWriter::begin(&mut out);
     for (key, value) in object.iter() {
-        if key == "uri" {
-            w.string(key, &uris.expose(&uri));
-        } else {
-            w.raw(key, value);
-        }
+        w.raw(key, if key == "uri" { uri } else { value });
+    }
+    if !object.has("uri") {
+        w.raw("uri", uri);
     }
     w.end();
     Cow::Owned(String::from_utf8_lossy(&out).into_owned())
@@ -226,3 +288,6 @@ fn input(wanted: Wanted<'_>) -> Reply {
 pub fn is_tool_error(result: &Object<'_>) -> bool {
     result.get("isError") == Some("true")
 }
+
+#[cfg(test)]
+mod tests;

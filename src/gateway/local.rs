@@ -6,6 +6,7 @@ use tokio::time::Instant;
 use super::error::GatewayError;
 use super::{Caller, Gateway, Peer, Reply};
 use crate::catalog::{self, Endpoint, Kind, Shape};
+use crate::protocol::capability::UI_EXTENSION;
 use crate::protocol::jsonrpc::{self, Id, Request};
 use crate::protocol::level::Level;
 use crate::protocol::meta;
@@ -33,12 +34,27 @@ impl Gateway {
         jsonrpc::begin_result(&mut out, id.as_raw());
         let mut w = ObjectWriter::begin(&mut out);
         w.string("protocolVersion", revision.as_str());
-        w.raw("capabilities", CAPABILITIES);
+        self.write_capabilities(&mut w, endpoint);
         w.raw("serverInfo", &self.0.server_info);
         self.write_instructions(&mut w, endpoint);
         w.end();
         out.push(b'}');
         out.into()
+    }
+
+    /// The superset, and MCP Apps where a server behind this endpoint has some (protocol.md §6.1).
+    fn write_capabilities(&self, w: &mut ObjectWriter<'_>, endpoint: &Endpoint) {
+        let snapshot = self.0.catalog.load();
+        let has_apps = snapshot.view(endpoint).is_some_and(|view| view.parts().any(|p| p.contribution.has_apps()));
+        let mut capabilities = ObjectWriter::begin(w.key("capabilities"));
+        let superset = Object::parse(CAPABILITIES).unwrap_or_default();
+        superset.iter().for_each(|(key, value)| capabilities.raw(key, value));
+        if has_apps {
+            let mut extensions = ObjectWriter::begin(capabilities.key("extensions"));
+            extensions.raw(UI_EXTENSION, "{}");
+            extensions.end();
+        }
+        capabilities.end();
     }
 
     fn write_instructions(&self, w: &mut ObjectWriter<'_>, endpoint: &Endpoint) {
@@ -54,7 +70,7 @@ impl Gateway {
         let mut w = ObjectWriter::begin(&mut out);
         w.string("resultType", "complete");
         w.raw("supportedVersions", &supported_versions());
-        w.raw("capabilities", CAPABILITIES);
+        self.write_capabilities(&mut w, endpoint);
         self.write_instructions(&mut w, endpoint);
         w.integer("ttlMs", DISCOVER_TTL_MS);
         w.string("cacheScope", "private");
@@ -72,13 +88,23 @@ impl Gateway {
         let snapshot = self.0.catalog.load();
         let view = snapshot.view(&caller.endpoint).ok_or(GatewayError::Method)?;
         let page = view
-            .list(kind, Shape::from(era), cursor.as_deref(), self.0.settings.page_size)
+            .list(
+                kind,
+                Shape::of(era, caller.capabilities().shows_views()),
+                cursor.as_deref(),
+                self.0.settings.page_size,
+            )
             .map_err(|_| GatewayError::Cursor)?;
+        let now = Instant::now().into_std();
+        // Answered from what there is; who asks next gets what is read now.
+        for handle in view.outdated(kind, now).filter_map(|server| self.0.directory.get(server)) {
+            handle.outdated(kind);
+        }
         let mut out = Vec::with_capacity(page.len() + 256);
         jsonrpc::begin_result(&mut out, request.id.as_raw());
         out.push(b'{');
         if era == Era::Modern {
-            let hints = view.hints(kind, Instant::now().into_std());
+            let hints = view.hints(kind, now);
             out.extend_from_slice(b"\"resultType\":\"complete\",\"ttlMs\":");
             crate::protocol::object::write_integer(&mut out, hints.ttl_ms);
             out.extend_from_slice(b",\"cacheScope\":\"");

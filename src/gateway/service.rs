@@ -85,7 +85,8 @@ impl Gateway {
             Err(error) => return fail(&error),
         };
         let snapshot = self.snapshot_for(&target, &caller.endpoint).await;
-        let found = snapshot.view(&caller.endpoint).ok_or(GatewayError::Method).and_then(|view| target.find(view));
+        let view = snapshot.view(&caller.endpoint).ok_or(GatewayError::Method);
+        let found = view.and_then(|view| target.find_for(view, caller.capabilities()));
         let route = match found {
             Ok(route) => route,
             Err(error) => return fail(&error),
@@ -217,7 +218,8 @@ impl Gateway {
             return Err(broken("it is not a JSON-RPC response"));
         };
         let Outcome::Result(result) = &response.outcome else {
-            let reply = answer::write(&response.outcome, self.wanted(call));
+            let wanted = Wanted { from: era, ..self.wanted(call) };
+            let reply = answer::write(&response.outcome, wanted);
             return Ok(Some(Ended { reply, outcome: label::Outcome::RpcError }));
         };
         if era == Era::Modern {
@@ -233,10 +235,11 @@ impl Gateway {
         }
         let failed = call.method == Method::ToolsCall && answer::is_tool_error(result);
         let outcome = if failed { label::Outcome::ToolError } else { label::Outcome::Ok };
-        Ok(Some(Ended { reply: answer::write(&response.outcome, self.wanted(call)), outcome }))
+        let wanted = Wanted { from: era, ..self.wanted(call) };
+        Ok(Some(Ended { reply: answer::write(&response.outcome, wanted), outcome }))
     }
 
-    /// What an answer to this call is written for.
+    /// What an answer to this call is written for, if it is in modern form: a modern upstream's, or our own.
     pub(super) fn wanted<'w>(&'w self, call: &'w Call<'_, '_>) -> Wanted<'w> {
         let source = call.route.source;
         let prefixed = call.caller.endpoint == Endpoint::Merged;
@@ -244,6 +247,9 @@ impl Gateway {
             id: call.id,
             method: call.method,
             revision: call.caller.revision(),
+            from: Era::Modern,
+            uri: call.params.get("uri"),
+            is_retry: call.params.has("requestState") || call.params.has("inputResponses"),
             server_info: &self.0.server_info,
             server: source.name.as_str(),
             uris: prefixed.then(|| source.uri_map()).filter(|map| !map.is_verbatim()),
@@ -281,10 +287,7 @@ fn outgoing(
 
 /// What a modern upstream is told that it may ask: as much as this client declared.
 fn declared(call: &Call<'_, '_>, revision: Revision) -> Box<str> {
-    let capabilities = match &call.caller.peer {
-        Peer::Modern(peer) => &peer.capabilities,
-        Peer::Legacy(session) => &session.capabilities,
-    };
+    let capabilities = call.caller.capabilities();
     match *capabilities == ClientCapabilities::default() {
         true => "{}".into(),
         false => capabilities_text(capabilities, revision),

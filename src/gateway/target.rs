@@ -5,7 +5,8 @@
 use std::borrow::Cow;
 
 use super::error::GatewayError;
-use crate::catalog::{Lookup, Route, View};
+use crate::catalog::{Entry, Lookup, Route, View};
+use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::meta::{self, Stamp};
 use crate::protocol::method::Method;
 use crate::protocol::object::{Object, ObjectWriter};
@@ -55,6 +56,13 @@ impl<'a> Target<'a> {
             Self::ResourceRef(text) => view.completion_resource(text),
         };
         found.route().ok_or_else(|| self.unknown())
+    }
+
+    /// The same for a client: a tool that only views may call does not exist for one that shows none.
+    pub fn find_for<'t>(&'t self, view: View<'t>, client: &ClientCapabilities) -> Result<Route<'t>, GatewayError> {
+        let route = self.find(view)?;
+        let hidden = route.entry.is_some_and(Entry::is_for_views_only) && !client.shows_views();
+        if hidden { Err(self.unknown()) } else { Ok(route) }
     }
 
     fn unknown(&self) -> GatewayError {

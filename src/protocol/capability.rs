@@ -26,10 +26,23 @@ pub struct ClientCapabilities {
 /// The key of MCP Apps among `extensions`.
 pub const UI_EXTENSION: &str = "io.modelcontextprotocol/ui";
 
+/// The kind of view that MCP Apps defines (protocol.md §7.6).
+const VIEW_TYPE: &str = "text/html;profile=mcp-app";
+
+/// What we say of views for ourselves: servers leave out their views, and tools with them, for who cannot show any.
+const VIEWS: &str = r#"{"mimeTypes":["text/html;profile=mcp-app"]}"#;
+
 impl ClientCapabilities {
     /// Everything we can carry to some client: what a connection shared by all of them declares.
     pub fn bridged() -> Self {
-        Self { roots: true, sampling: true, sampling_tools: true, form: true, url: true, ui: None }
+        Self { roots: true, sampling: true, sampling_tools: true, form: true, url: true, ui: Some(VIEWS.into()) }
+    }
+
+    /// Whether the client shows views of MCP Apps.
+    pub fn shows_views(&self) -> bool {
+        let types = self.ui.as_deref().and_then(|ui| Object::parse(ui).ok()?.get("mimeTypes"));
+        let types = types.and_then(|raw| serde_json::from_str::<Vec<String>>(raw).ok());
+        types.is_some_and(|types| types.iter().any(|t| t == VIEW_TYPE))
     }
 
     /// Reads a `capabilities` or `clientCapabilities` object.
@@ -148,12 +161,14 @@ mod tests {
     #[test]
     fn a_peer_is_told_in_its_own_words() {
         let all = ClientCapabilities::bridged();
-        assert_eq!(written(&all, Revision::V2024_11_05), r#"{"roots":{},"sampling":{}}"#);
-        assert_eq!(written(&all, Revision::V2025_06_18), r#"{"roots":{},"sampling":{},"elicitation":{}}"#);
-        assert_eq!(
-            written(&all, Revision::V2026_07_28),
-            r#"{"roots":{},"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}}}"#
-        );
+        let views = format!(r#""extensions":{{"io.modelcontextprotocol/ui":{VIEWS}}}"#);
+        for (revision, want) in [
+            (Revision::V2024_11_05, r#""roots":{},"sampling":{}"#),
+            (Revision::V2025_06_18, r#""roots":{},"sampling":{},"elicitation":{}"#),
+            (Revision::V2026_07_28, r#""roots":{},"sampling":{"tools":{}},"elicitation":{"form":{},"url":{}}"#),
+        ] {
+            assert_eq!(written(&all, revision), format!("{{{want},{views}}}"));
+        }
         assert_eq!(written(&ClientCapabilities::default(), Revision::V2026_07_28), "{}");
     }
 
@@ -166,6 +181,22 @@ mod tests {
             written(&c, Revision::V2026_07_28),
             r#"{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}"#
         );
+    }
+
+    #[test]
+    fn only_a_client_that_names_the_type_shows_views() {
+        for (ui, want) in [
+            (r#"{"mimeTypes":["text/html;profile=mcp-app"]}"#, true),
+            (r#"{"mimeTypes":["x/y","text/html;profile=mcp-app"]}"#, true),
+            (r#"{"mimeTypes":["text/html"]}"#, false),
+            (r#"{"mimeTypes":"text/html;profile=mcp-app"}"#, false),
+            ("{}", false),
+            ("true", false),
+        ] {
+            let raw = format!(r#"{{"extensions":{{"io.modelcontextprotocol/ui":{ui}}}}}"#);
+            assert_eq!(ClientCapabilities::parse(&raw).shows_views(), want, "{ui}");
+        }
+        assert!(ClientCapabilities::bridged().shows_views() && !ClientCapabilities::default().shows_views());
     }
 
     #[test]

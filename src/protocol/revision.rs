@@ -102,6 +102,16 @@ impl Revision {
         matches!(self, V2025_11_25 | V2026_07_28)
     }
 
+    /// Content may be audio.
+    pub const fn has_audio(self) -> bool {
+        !matches!(self, V2024_11_05)
+    }
+
+    /// Content may be a `resource_link`.
+    pub const fn has_resource_links(self) -> bool {
+        !matches!(self, V2024_11_05 | V2025_03_26)
+    }
+
     /// `completion/complete` may carry `context`.
     pub const fn has_completion_context(self) -> bool {
         matches!(self, V2025_06_18 | V2025_11_25 | V2026_07_28)

@@ -264,6 +264,8 @@ impl Actor {
 fn while_away(subscriptions: &mut Subscriptions, level: &mut Option<Level>, command: Command) -> bool {
     match command {
         Command::Refresh => return true,
+        // Nothing is read while there is nothing to read from; a dial reads every list.
+        Command::Outdated(_) => {}
         Command::Subscribe { done, .. } => drop(done.send(Err(SubscribeError::Unavailable))),
         Command::Unsubscribe { uri } => subscriptions.remove(&uri, Instant::now()),
         Command::Level { level: wanted, .. } => *level = Some(level.map_or(wanted, |l| l.min(wanted))),

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout};
 
 use super::connection::Connection;
 use super::status::{Phase, Status};
-use crate::catalog::Source;
+use crate::catalog::{Kind, Source};
 use crate::config::ServerConfig;
 use crate::protocol::level::Level;
 use crate::telemetry::metrics::server::ServerMetrics;
@@ -25,6 +25,8 @@ pub(super) const INBOX: usize = 4096;
 pub(super) enum Command {
     /// Read all lists again.
     Refresh,
+    /// Somebody asked for this list, and its time has run out.
+    Outdated(Kind),
     /// Watch a resource; one more subscriber.
     Subscribe { uri: Box<str>, done: oneshot::Sender<Result<(), SubscribeError>> },
     /// One subscriber less.
@@ -151,6 +153,11 @@ impl Handle {
     pub fn refresh(&self) {
         // A full inbox means that the actor has plenty to do, a refresh among it in all likelihood.
         let _ = self.inbox.try_send(Command::Refresh);
+    }
+
+    /// Somebody asked for a list whose time has run out: the actor reads it again, unless it just did.
+    pub fn outdated(&self, kind: Kind) {
+        let _ = self.inbox.try_send(Command::Outdated(kind));
     }
 
     /// Watches a resource of this upstream until as many [`Handle::unsubscribe`] calls were made.

@@ -71,13 +71,15 @@ async fn read_one(connection: &Connection, kind: Kind, limit: Duration) -> Liste
     };
     let mut seen: Vec<Box<str>> = Vec::new();
     loop {
+        let first = seen.is_empty();
         let page = match read_page(connection, kind, seen.last().map(AsRef::as_ref), limit).await {
             Ok(page) => page,
             Err(error) => return Listed { kind, list: Err(error), truncated: false },
         };
         list.items.extend(page.items);
-        list.ttl_ms = page.ttl_ms.or(list.ttl_ms);
-        list.public = page.public;
+        // The whole is as fresh as its first page to run out, and as private as its most private page.
+        list.ttl_ms = if first { page.ttl_ms } else { list.ttl_ms.zip(page.ttl_ms).map(|(a, b)| a.min(b)) };
+        list.public = page.public && (first || list.public);
         let Some(next) = page.next else { return Listed { kind, list: Ok(list), truncated: false } };
         if seen.contains(&next) || seen.len() + 1 >= PAGES_MAX || list.items.len() >= ENTRIES_MAX {
             let server = &connection.wire.server;

@@ -18,6 +18,15 @@ const BLOCKS: [&str; 5] = [
 
 const STRUCTURED: &str = r#""structuredContent":{"b":1.10,"a":[1e400,-0,null,12345678901234567890123]}"#;
 
+/// The blocks as a client of this revision gets them: the first one has no audio.
+fn shown(revision: &str) -> [&'static str; 5] {
+    let mut blocks = BLOCKS;
+    if revision == "2024-11-05" {
+        blocks[2] = r#"{"type":"text","text":"[audio, audio/wav: not shown, because protocol revision 2024-11-05 has no audio]"}"#;
+    }
+    blocks
+}
+
 fn result(is_error: bool) -> String {
     let blocks = BLOCKS.join(",");
     let meta = r#""_meta":{"vendor/x":12345678901234567890123}"#;
@@ -73,7 +82,8 @@ async fn results_come_back_as_they_are() {
                 let link = BLOCKS[4].replace("file:///a", &format!("{kind}+file:///a"));
                 let is_error = format!(r#""isError":{}"#, tool == "bad");
                 let members = [r#""zeta":1.0"#, "\"content\":[", STRUCTURED, &is_error, r#""later":{"k":[1.0]}"#];
-                let blocks = BLOCKS[..4].iter().copied().chain([link.as_str()]);
+                let known = shown(revision);
+                let blocks = known[..4].iter().copied().chain([link.as_str()]);
                 let mut at = 0;
                 for part in [members[0], members[1]].into_iter().chain(blocks).chain(members[2..].iter().copied()) {
                     match text[at..].find(part) {
@@ -196,7 +206,7 @@ async fn one_server_alone_keeps_its_names_and_uris() {
             assert_eq!(list["tools"][0]["name"], "t", "{revision} {kind}");
             assert_eq!(client.result("resources/list", json!({})).await["resources"][0]["uri"], "file:///a");
             let text = client.open_raw("tools/call", r#"{"name":"t"}"#).await.text().await;
-            assert!(text.contains(&BLOCKS.join(",")), "{revision} {kind}: {text}");
+            assert!(text.contains(&shown(revision).join(",")), "{revision} {kind}: {text}");
             let read = client.result("resources/read", json!({"uri": "file:///a"})).await;
             assert_eq!(read["contents"][0]["uri"], "file:///a", "{revision} {kind}");
             let got = client.result("prompts/get", json!({"name": "p"})).await;

@@ -4,6 +4,7 @@
 #![allow(clippy::pedantic, clippy::type_complexity, reason = "a scenario is read for what happens, not for style")]
 
 mod admin;
+mod apps;
 mod bad_input;
 mod bridge;
 mod cancel;
@@ -13,6 +14,7 @@ mod crash;
 mod era_matrix;
 mod eras;
 mod fidelity;
+mod hints;
 mod kill;
 mod list_changed;
 mod listing;
@@ -32,6 +34,7 @@ mod retries;
 mod scripted_upstream;
 mod secrets;
 mod sessions;
+mod shapes;
 mod shutdown;
 mod stdio_child;
 mod stdio_downstream;

@@ -242,3 +242,52 @@ fn the_same_input_gives_the_same_bytes_whatever_order_it_came_in() {
     assert_eq!(text(backward.merged(), Kind::Tools, Shape::Modern), want);
     assert!(matches!(parts()[0], Part { standing: Standing::Fresh, .. }));
 }
+
+#[test]
+fn a_tool_for_views_only_is_listed_for_who_shows_views() {
+    let of = |(at, words): (usize, &&str)| {
+        let meta = format!(r#"{{"ui":{{"visibility":[{words}]}}}}"#);
+        format!(r#"{{"name":"t{at}","inputSchema":{{"type":"object"}},"_meta":{meta}}}"#)
+    };
+    let items: Vec<String> = [r#""app""#, r#""model""#, r#""model","app""#, ""].iter().enumerate().map(of).collect();
+    let odd = r#"{"name":"odd","inputSchema":{"type":"array"},"_meta":{"ui":{"visibility":["app"]}}}"#;
+    let items: Vec<&str> = items.iter().map(String::as_str).chain([odd]).collect();
+    let (contribution, _) = Contribution::new(Arc::new(source("s", 0)), offer(&[(Kind::Tools, &items)]));
+    for (shape, want) in [
+        (Shape::Modern, vec![1, 2]),
+        (Shape::Legacy, vec![1, 2]),
+        (Shape::ModernApps, vec![0, 1, 2, 3, 4]),
+        (Shape::LegacyApps, vec![0, 1, 2, 3]),
+    ] {
+        assert_eq!(contribution.shown(Kind::Tools, shape).collect::<Vec<_>>(), want, "{shape:?}");
+        assert_eq!(contribution.count(Kind::Tools, shape), want.len());
+        let text = contribution.segment(Kind::Tools, shape, true).slice(0..want.len());
+        assert_eq!(memchr::memmem::find_iter(text, "\"name\"").count(), want.len(), "{shape:?}");
+    }
+    assert!(contribution.has_apps());
+}
+
+#[test]
+fn one_text_serves_all_shapes_that_read_the_same() {
+    let (contribution, _) = Contribution::new(Arc::new(source("s", 0)), offer(&[(Kind::Tools, &[&tool("t")])]));
+    let text = |shape| std::ptr::from_ref(contribution.segment(Kind::Tools, shape, true));
+    assert!(SHAPES.into_iter().all(|shape| text(shape) == text(Shape::Modern)));
+    assert!(!contribution.has_apps());
+}
+
+#[test]
+fn a_server_has_apps_if_it_says_so_or_links_to_one() {
+    let flat = r#"{"name":"t","inputSchema":{"type":"object"},"_meta":{"ui/resourceUri":"ui://v"}}"#;
+    let says = r#"{"tools":{},"extensions":{"io.modelcontextprotocol/ui":{}}}"#;
+    for (capabilities, item, want) in [
+        (None, flat.to_owned(), true),
+        (Some(says), tool("t"), true),
+        (Some(r#"{"extensions":{"x/y":{}}}"#), tool("t"), false),
+        (Some("[]"), tool("t"), false),
+        (None, tool("t"), false),
+    ] {
+        let mut offer = offer(&[(Kind::Tools, &[&item])]);
+        offer.capabilities = capabilities.map(Box::from);
+        assert_eq!(Contribution::new(Arc::new(source("s", 0)), offer).0.has_apps(), want, "{capabilities:?} {item}");
+    }
+}

@@ -13,13 +13,14 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{debug, info, warn};
 
 use super::super::connection::Connection;
 use super::super::dial::{Live, message};
 use super::super::error::CallError;
+use super::super::expiry::{self, Expiry};
 use super::super::handle::{Command, SubscribeError};
 use super::super::leg::{Leg, Limits};
 use super::super::listen::Listening;
@@ -28,8 +29,8 @@ use super::super::notices::Pending;
 use super::super::status::Phase;
 use super::super::subscriptions::Subscriptions;
 use super::super::wire::Unobserved;
-use super::{Actor, until};
-use crate::catalog::{Changed, Contribution, Kind, Offer, PendingGuard, Update};
+use super::{Actor, next_dice, until};
+use crate::catalog::{Changed, Contribution, Kind, List, Offer, PendingGuard, Update};
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::jsonrpc::{self, Message, Reading};
 use crate::protocol::level::Level;
@@ -71,6 +72,9 @@ pub(super) struct Serving {
     again: (Changed, Vec<PendingGuard>),
     /// Lists in a row that could not be read; one attempt to read them again is under way if there are any.
     unread: u32,
+    expiry: Expiry,
+    /// Dropped, it ends the wait for what `expiry` says.
+    waiting: Option<DropGuard>,
     listening: Option<Listening>,
     /// Who waits for the upstream's word on a resource, by URI.
     subscribing: BTreeMap<Box<str>, Vec<oneshot::Sender<Result<(), SubscribeError>>>>,
@@ -83,6 +87,7 @@ pub(super) struct Serving {
 enum Done {
     Listed(Vec<Listed>, Vec<PendingGuard>),
     Reread(Changed),
+    Expired,
     Subscribed { uris: Vec<Box<str>>, result: Result<(), SubscribeError> },
     Nothing,
     Probed { modern: bool, certain: bool, attempt: usize },
@@ -107,6 +112,8 @@ impl Serving {
             refreshing: false,
             again: (Changed::NONE, Vec::new()),
             unread: 0,
+            expiry: Expiry::default(),
+            waiting: None,
             listening: None,
             subscribing: BTreeMap::new(),
             outdated: false,
@@ -182,6 +189,7 @@ impl Serving {
     fn command(&mut self, actor: &mut Actor, command: Command) {
         match command {
             Command::Refresh => self.refresh(actor, Changed::ALL, Vec::new()),
+            Command::Outdated(kind) => self.outdated(actor, kind),
             Command::Subscribe { uri, done } => self.subscribe(actor, uri, done),
             Command::Unsubscribe { uri } => actor.subscriptions.remove(&uri, Instant::now()),
             Command::Level { level, done } => {
@@ -238,6 +246,9 @@ impl Serving {
                 let guard = actor.plan.catalog.pending(&actor.plan.source.name);
                 self.refresh(actor, changed, vec![guard]);
             }
+            // Nobody waits for it: lists are answered from what there is meanwhile.
+            Done::Expired if self.refreshing => {}
+            Done::Expired => self.refresh(actor, self.expiry.due(Instant::now()), Vec::new()),
             Done::Subscribed { uris, result } => {
                 uris.into_iter().for_each(|uri| self.subscribed(actor, uri, result));
             }
@@ -274,8 +285,9 @@ impl Serving {
         let mut unread = Changed::NONE;
         for Listed { kind, list, truncated } in lists {
             match list {
-                Ok(list) => self.offer.set(kind, list),
+                Ok(list) => self.keep(actor, kind, list),
                 Err(error) => {
+                    self.expiry.failed(kind, Instant::now());
                     // The last good list stays (protocol.md §4.8).
                     warn!(list = kind.list_method(), error = %error, "a list could not be read; it is tried again");
                     unread = unread | Changed::only(kind);
@@ -311,9 +323,44 @@ impl Serving {
         });
         self.refreshing = false;
         self.reread(unread);
+        self.wait_for_expiry();
         let (changed, guards) = std::mem::replace(&mut self.again, (Changed::NONE, Vec::new()));
         if changed.any() {
             self.refresh(actor, changed, guards);
+        }
+    }
+
+    /// Takes over a list that was read.
+    fn keep(&mut self, actor: &mut Actor, kind: Kind, list: List) {
+        actor.dice = next_dice(actor.dice);
+        let changed = self.offer.list(kind).is_none_or(|old| old.items != list.items);
+        self.expiry.read(kind, &list, self.connection.era(), changed, Instant::now(), actor.dice);
+        self.offer.set(kind, list);
+    }
+
+    /// One wait at a time, for whatever is due first.
+    fn wait_for_expiry(&mut self) {
+        let stop = CancellationToken::new();
+        self.waiting = Some(stop.clone().drop_guard());
+        let Some(next) = self.expiry.next() else { return };
+        self.work.push(
+            async move {
+                tokio::select! {
+                    () = stop.cancelled() => Done::Nothing,
+                    () = sleep_until(next) => Done::Expired,
+                }
+            }
+            .boxed(),
+        );
+    }
+
+    /// A downstream got a list whose time had run out.
+    fn outdated(&mut self, actor: &Actor, kind: Kind) {
+        let (era, now) = (self.connection.era(), Instant::now());
+        let is_worth_it = self.offer.list(kind).is_some_and(|list| expiry::is_worth_rereading(list, era, now));
+        // After a failure it is tried again on a schedule of its own.
+        if is_worth_it && !self.refreshing && self.unread == 0 {
+            self.refresh(actor, Changed::only(kind), Vec::new());
         }
     }
 
