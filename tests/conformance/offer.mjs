@@ -260,8 +260,8 @@ const modernOnly = notify => ({
             return says('Logged, if somebody wanted it.');
         }
     ],
-    test_trigger_tool_change: [noArguments, () => (notify?.toolsChanged(), says('Tools changed.'))],
-    test_trigger_prompt_change: [noArguments, () => (notify?.promptsChanged(), says('Prompts changed.'))]
+    test_trigger_tool_change: [noArguments, async () => (await notify.toolsChanged(), says('Tools changed.'))],
+    test_trigger_prompt_change: [noArguments, async () => (await notify.promptsChanged(), says('Prompts changed.'))]
 });
 
 const prompts = {
@@ -295,10 +295,14 @@ function read(uri) {
     return { uri, mimeType: 'application/json', text: body };
 }
 
-/** A server for one request (modern HTTP), session or process. `notify` tells listeners of changes. */
+/** A server for one request (modern HTTP), session or process. `notify` tells listeners that are not on its own line. */
 export function makeServer({ era }, notify) {
     const isModern = era === 'modern';
-    const tools = { ...both, ...(isModern ? modernOnly(notify) : legacyOnly) };
+    const onItsLine = {
+        toolsChanged: () => server.sendToolListChanged(),
+        promptsChanged: () => server.sendPromptListChanged()
+    };
+    const tools = { ...both, ...(isModern ? modernOnly(notify ?? onItsLine) : legacyOnly) };
     const capabilities = {
         tools: { listChanged: true },
         prompts: { listChanged: true },
