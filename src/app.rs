@@ -4,10 +4,11 @@
 
 pub mod core;
 pub mod facts;
+mod sealing;
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,16 +56,24 @@ pub enum StartError {
     /// Signals cannot be heard, or standard input or output is broken.
     #[error("{0}")]
     Io(#[from] std::io::Error),
+    /// The kept key cannot be used.
+    #[error("{file} is not a sealing key; remove it, and a new one is made (calls that wait for their user start anew)", file = file.display())]
+    Key {
+        /// Where it is.
+        file: PathBuf,
+    },
     /// Something that should not happen.
     #[error("the gateway could not start: {0}")]
     Internal(String),
 }
 
 /// What flags say beside the configuration.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Listen beyond loopback without authentication.
     pub insecure_no_auth: bool,
+    /// Folder for what outlives a restart, made when it is needed; without one nothing does.
+    pub state: Option<PathBuf>,
 }
 
 /// A gateway that serves.
@@ -95,7 +104,7 @@ impl Running {
         let (mcp_listener, mcp) = bound("listen", config.listen).await?;
         let (admin_listener, admin) = bound("admin.listen", config.admin.listen).await?;
         let config = Arc::new(config);
-        let core = Core::start(config.clone()).await?;
+        let core = Core::start(config.clone(), options.state.as_deref()).await?;
         let limits = ConnectionLimits { grace: config.shutdown_grace, ..ConnectionLimits::default() };
         let sessions = Sessions::new(SessionLimits {
             idle: config.sessions.idle,
@@ -195,8 +204,8 @@ pub async fn serve(loaded: Loaded, options: Options, say: impl FnOnce(&Started<'
 ///
 /// # Errors
 /// [`StartError`].
-pub async fn stdio(loaded: Loaded) -> Result<(), StartError> {
-    let core = Core::start(Arc::new(loaded.config.clone())).await?;
+pub async fn stdio(loaded: Loaded, state: Option<PathBuf>) -> Result<(), StartError> {
+    let core = Core::start(Arc::new(loaded.config.clone()), state.as_deref()).await?;
     let settings = StdioSettings {
         line_limit: loaded.config.limits.body,
         batch_limit: loaded.config.limits.batch,

@@ -66,6 +66,13 @@ struct ConfigArgs {
 }
 
 #[derive(Debug, Default, Args)]
+struct StateArgs {
+    /// Folder for what outlives a restart; otherwise STATE_DIRECTORY (systemd), XDG_STATE_HOME/manifold, ~/.local/state/manifold
+    #[arg(long, env = "MANIFOLD_STATE_DIR", value_name = "FOLDER")]
+    state_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, Args)]
 struct LogArgs {
     /// How log lines look; wins over the configuration
     #[arg(long, value_name = "FORMAT")]
@@ -106,6 +113,8 @@ struct ServeArgs {
     #[arg(long)]
     insecure_no_auth: bool,
     #[command(flatten)]
+    state: StateArgs,
+    #[command(flatten)]
     log: LogArgs,
 }
 
@@ -130,6 +139,8 @@ struct DemoArgs {
 struct StdioArgs {
     #[command(flatten)]
     config: ConfigArgs,
+    #[command(flatten)]
+    state: StateArgs,
     #[command(flatten)]
     log: LogArgs,
 }

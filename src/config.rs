@@ -32,7 +32,7 @@ pub use load::{Loaded, load, parse};
 pub use problem::{Place, Problem, Severity, render};
 pub use secret::{MASK, Secret, SecretUrl, Text};
 pub use server::{ProtocolPin, Root, ServerConfig, TransportConfig, UriMode};
-pub use settings::{Admin, Limits, Log, LogFormat, Restart, Sessions, Timeouts, UpstreamLimits};
+pub use settings::{Admin, Limits, Log, LogFormat, Restart, Sealing, Sessions, Timeouts, UpstreamLimits};
 pub use walk::nearest;
 
 /// A whole configuration, every default filled in.
@@ -61,6 +61,8 @@ pub struct Config {
     pub log: Log,
     /// Legacy sessions.
     pub sessions: Sessions,
+    /// Keys for what clients carry for us.
+    pub sealing: Sealing,
     /// What downstreams may cost, and defaults for every server.
     pub limits: Limits,
     /// Defaults for every server.
@@ -84,6 +86,7 @@ section::keys! {
         name_limit: "nameLimit" as count;
         log: "log" as section;
         sessions: "sessions" as section;
+        sealing: "sealing" as section;
         limits: "limits" as section;
         timeouts: "timeouts" as section;
         restart: "restart" as section;
@@ -106,6 +109,7 @@ impl Default for Config {
             name_limit: crate::name::EXPOSED_MAX,
             log: Log::default(),
             sessions: Sessions::default(),
+            sealing: Sealing::default(),
             limits: Limits::default(),
             timeouts: Timeouts::default(),
             restart: Restart::default(),

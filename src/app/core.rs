@@ -2,6 +2,7 @@
 //!
 //! `app` starts one, puts edges in front of it, and stops it last.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,10 +13,10 @@ use tracing::warn;
 
 use super::StartError;
 use super::facts::Gathered;
+use super::sealing;
 use crate::catalog::{Catalog, Endpoint, Keeper};
 use crate::config::Config;
 use crate::gateway::hub::Hub;
-use crate::gateway::state::Sealer;
 use crate::gateway::suspended::Suspended;
 use crate::gateway::{Gateway, Parts, Settings};
 use crate::supervisor::Supervisor;
@@ -46,7 +47,8 @@ pub struct Core {
 
 impl Core {
     /// Starts it. Every server is known to the catalog when this returns, so the first list finds all of them to wait for.
-    pub async fn start(config: Arc<Config>) -> Result<Self, StartError> {
+    /// `state` is the folder for what outlives a restart.
+    pub async fn start(config: Arc<Config>, state: Option<&Path>) -> Result<Self, StartError> {
         let metrics = Arc::new(Metrics::new().map_err(|e| StartError::Internal(e.to_string()))?);
         let (keeper, catalog) = Keeper::new();
         let (directory, updates) = (Directory::default(), Updates::default());
@@ -85,7 +87,7 @@ impl Core {
             draining: draining.clone(),
         };
         let settings = Settings { startup_wait: config.startup_wait, page_size: config.page_size };
-        let sealer = Sealer::new(&random_key()?).map_err(|e| StartError::Internal(e.to_string()))?;
+        let sealer = sealing::sealer(&config.sealing.keys, state)?;
         let suspended = Suspended::new(metrics.clone());
         let gateway = Gateway::new(Parts {
             catalog,
@@ -136,10 +138,4 @@ fn endpoints(config: &Config) -> Vec<Endpoint> {
 
 fn random() -> Result<u64, StartError> {
     getrandom::u64().map_err(|e| StartError::Internal(format!("no randomness: {e}")))
-}
-
-fn random_key() -> Result<[u8; 32], StartError> {
-    let mut key = [0; 32];
-    getrandom::fill(&mut key).map_err(|e| StartError::Internal(format!("no randomness: {e}")))?;
-    Ok(key)
 }

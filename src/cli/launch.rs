@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use super::output::complain;
-use super::{CheckArgs, ConfigArgs, DemoArgs, Exit, Failure, LogArgs, ServeArgs, StdioArgs};
+use super::{CheckArgs, ConfigArgs, DemoArgs, Exit, Failure, LogArgs, ServeArgs, StateArgs, StdioArgs};
 use crate::app;
 use crate::config::{self, Config, Found, Loaded, LogFormat, Problem};
 use crate::telemetry::logging::{self, Format};
@@ -18,7 +18,7 @@ pub(super) async fn serve(args: ServeArgs) -> Result<Exit, Failure> {
     config.listen = args.listen.unwrap_or(config.listen);
     config.admin.listen = args.admin_listen.unwrap_or(config.admin.listen);
     let format = begin(&loaded, &args.log)?;
-    let options = app::Options { insecure_no_auth: args.insecure_no_auth };
+    let options = app::Options { insecure_no_auth: args.insecure_no_auth, state: state_folder(args.state) };
     app::serve(loaded, options, |started| announce(started, format))
         .await
         .map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
@@ -32,7 +32,7 @@ pub(super) async fn stdio(args: StdioArgs) -> Result<Exit, Failure> {
     if loaded.source.is_none() {
         tracing::warn!("no configuration found: serving the built-in demo servers");
     }
-    app::stdio(loaded).await.map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
+    app::stdio(loaded, state_folder(args.state)).await.map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
     Ok(Exit::Ok)
 }
 
@@ -90,6 +90,17 @@ fn load(args: &ConfigArgs) -> Result<Loaded, Failure> {
         show(&problems);
         Failure::new(Exit::Problem, "not started: the configuration has errors")
     })
+}
+
+/// Where what outlives a restart is kept, if there is such a place.
+fn state_folder(args: StateArgs) -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    // systemd names several with colons between; one of them is enough.
+    let first = |all: PathBuf| all.to_str().and_then(|all| all.split(':').next()).map(PathBuf::from);
+    args.state_dir
+        .or_else(|| folder("STATE_DIRECTORY").and_then(first))
+        .or_else(|| folder("XDG_STATE_HOME").map(|home| home.join("manifold")))
+        .or_else(|| folder("HOME").map(|home| home.join(".local/state/manifold")))
 }
 
 fn find(named: Option<&Path>) -> Found {

@@ -9,7 +9,8 @@ use super::walk::{Walk, nearest, plain};
 const PREFIX: &str = "MANIFOLD_";
 
 /// Variables that are ours but no keys.
-const OTHERS: &[&str] = &["MANIFOLD_CONFIG", "MANIFOLD_LOG", "MANIFOLD_URL", "MANIFOLD_ADMIN_URL"];
+const OTHERS: &[&str] =
+    &["MANIFOLD_CONFIG", "MANIFOLD_LOG", "MANIFOLD_URL", "MANIFOLD_ADMIN_URL", "MANIFOLD_STATE_DIR"];
 
 /// The variables of this process, for [`super::load()`]. One that is not UTF-8 cannot be a setting and reads as wrong.
 pub fn variables() -> Vec<(String, String)> {

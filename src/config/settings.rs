@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::secret::Secret;
 use super::section::keys;
 
 const KIB: usize = 1024;
@@ -158,6 +159,14 @@ pub enum LogFormat {
     Json,
 }
 
+/// How what a client carries for us is sealed: `requestState`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sealing {
+    /// Texts of 32 characters or more, from which keys are made. The first seals, all open. Default none: one key of the
+    /// gateway's own, kept in its state folder. Several instances behind one address need the same keys.
+    pub keys: Vec<Secret>,
+}
+
 /// Legacy sessions (`Mcp-Session-Id`); modern requests have none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sessions {
@@ -219,6 +228,8 @@ keys! {
 keys! { Admin { listen: "listen" as address; } }
 
 keys! { Log { format: "format" as log_format; level: "level" as level; } }
+
+keys! { Sealing { keys: "keys" as secrets; } }
 
 keys! {
     Sessions {

@@ -28,6 +28,8 @@ pub(super) const SERVER: &str = "mcpServers";
 /// Longest time that can be set: beyond it clocks overflow, and nobody means it.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
+/// Characters of a sealing key, at least: 32 characters of Base64 hold 192 bits.
+const SEALING_KEY_MIN: usize = 32;
 const KIB: usize = 1 << 10;
 const GIB: usize = 1 << 30;
 
@@ -152,6 +154,11 @@ impl Rules {
         self.time("sessions.absolute", config.sessions.absolute, false);
         self.ordered(("sessions.idle", config.sessions.idle), ("sessions.absolute", config.sessions.absolute));
         self.number("sessions.max", config.sessions.max, 1, 10_000_000);
+        if config.sealing.keys.iter().any(|key| key.expose().trim().len() < SEALING_KEY_MIN) {
+            let hint =
+                "give 32 characters or more that nobody can guess, such as what `openssl rand -base64 32` prints";
+            self.error("sealing.keys", "a key is too short", hint);
+        }
     }
 
     fn timeouts(&mut self, times: &Timeouts) {

@@ -60,8 +60,14 @@ struct Sealed {
     expires: u64,
 }
 
+/// A key of a [`Sealer`].
+pub type SealingKey = [u8; 32];
+
 /// Seals and opens states.
-pub struct Sealer(RandomizedNonceKey);
+pub struct Sealer {
+    first: RandomizedNonceKey,
+    older: Vec<RandomizedNonceKey>,
+}
 
 impl std::fmt::Debug for Sealer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -75,9 +81,10 @@ impl std::fmt::Debug for Sealer {
 pub struct Invalid;
 
 impl Sealer {
-    /// With a key of its own, for 32 bytes of randomness.
-    pub fn new(key: &[u8; 32]) -> Result<Self, Invalid> {
-        RandomizedNonceKey::new(&AES_256_GCM_SIV, key).map(Self).map_err(|_| Invalid)
+    /// `first` seals; it and the `older` ones open, so that a key can be replaced while states of the last hour are out.
+    pub fn new(first: &SealingKey, older: &[SealingKey]) -> Result<Self, Invalid> {
+        let ready = |key: &SealingKey| RandomizedNonceKey::new(&AES_256_GCM_SIV, key).map_err(|_| Invalid);
+        Ok(Self { first: ready(first)?, older: older.iter().map(ready).collect::<Result<_, _>>()? })
     }
 
     /// Seals a state until `now` + [`STATE_TTL`]; `now` is in seconds of any clock that [`Sealer::open`] is given too.
@@ -87,7 +94,7 @@ impl Sealer {
         }
         let sealed = Sealed { binding, held, expires: now + STATE_TTL.as_secs() };
         let mut text = serde_json::to_vec(&sealed).map_err(|_| Invalid)?;
-        let nonce = self.0.seal_in_place_append_tag(Aad::empty(), &mut text).map_err(|_| Invalid)?;
+        let nonce = self.first.seal_in_place_append_tag(Aad::empty(), &mut text).map_err(|_| Invalid)?;
         let mut out = nonce.as_ref().to_vec();
         out.extend_from_slice(&text);
         Ok(URL_SAFE_NO_PAD.encode(out))
@@ -98,16 +105,19 @@ impl Sealer {
         if text.len() > STATE_FROM_DOWNSTREAM_MAX {
             return Err(Invalid);
         }
-        let mut bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Invalid)?;
-        if bytes.len() < NONCE_LEN {
-            return Err(Invalid);
-        }
-        let mut sealed = bytes.split_off(NONCE_LEN);
-        let nonce = Nonce::try_assume_unique_for_key(&bytes).map_err(|_| Invalid)?;
-        let opened = self.0.open_in_place(nonce, Aad::empty(), &mut sealed).map_err(|_| Invalid)?;
-        let sealed: Sealed = serde_json::from_slice(opened).map_err(|_| Invalid)?;
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Invalid)?;
+        let (nonce, sealed) = bytes.split_at_checked(NONCE_LEN).ok_or(Invalid)?;
+        let mut keys = std::iter::once(&self.first).chain(&self.older);
+        let sealed = keys.find_map(|key| opened(key, nonce, sealed)).ok_or(Invalid)?;
         if sealed.binding == *binding && now < sealed.expires { Ok(sealed.held) } else { Err(Invalid) }
     }
+}
+
+fn opened(key: &RandomizedNonceKey, nonce: &[u8], sealed: &[u8]) -> Option<Sealed> {
+    let mut sealed = sealed.to_vec();
+    let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+    let opened = key.open_in_place(nonce, Aad::empty(), &mut sealed).ok()?;
+    serde_json::from_slice(opened).ok()
 }
 
 /// A fingerprint of what is asked, the same however a client writes it down again: members sorted, numbers by value,
@@ -163,21 +173,25 @@ mod tests {
 
     #[test]
     fn a_state_opens_for_its_own_request_and_time_only() {
-        let sealer = Sealer::new(&[7; 32]).unwrap();
+        let sealer = Sealer::new(&[7; 32], &[]).unwrap();
         let held = Held::Upstream("S\u{e9}\"\\".into());
         let text = sealer.seal(binding("ask"), held.clone(), 1000).unwrap();
         assert_eq!(sealer.open(&text, &binding("ask"), 1000), Ok(held.clone()));
         assert_eq!(sealer.open(&text, &binding("ask"), 1000 + 3599), Ok(held.clone()));
         assert_eq!(sealer.open(&text, &binding("ask"), 1000 + 3600), Err(Invalid));
         assert_eq!(sealer.open(&text, &binding("other"), 1000), Err(Invalid));
-        let foreign = Sealer::new(&[8; 32]).unwrap();
+        let foreign = Sealer::new(&[8; 32], &[]).unwrap();
         assert_eq!(foreign.open(&text, &binding("ask"), 1000), Err(Invalid));
+        let rotated = Sealer::new(&[8; 32], &[[9; 32], [7; 32]]).unwrap();
+        assert_eq!(rotated.open(&text, &binding("ask"), 1000), Ok(held.clone()));
+        let new = rotated.seal(binding("ask"), held.clone(), 1000).unwrap();
+        assert_eq!(sealer.open(&new, &binding("ask"), 1000), Err(Invalid), "the first key seals");
         assert_ne!(text, sealer.seal(binding("ask"), held, 1000).unwrap(), "two rounds, two texts");
     }
 
     #[test]
     fn any_change_of_a_state_is_refused() {
-        let sealer = Sealer::new(&[7; 32]).unwrap();
+        let sealer = Sealer::new(&[7; 32], &[]).unwrap();
         let text = sealer.seal(binding("ask"), Held::Call { key: 7, round: 1 }, 0).unwrap();
         for at in 0..text.len() {
             let mut changed = text.clone().into_bytes();

@@ -32,6 +32,7 @@ mod questions;
 mod resources;
 mod retries;
 mod scripted_upstream;
+mod sealing;
 mod secrets;
 mod sessions;
 mod shapes;

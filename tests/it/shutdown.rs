@@ -34,6 +34,8 @@ impl Program {
             .args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-level", "error"])
             .arg("--config")
             .arg(&file)
+            .arg("--state-dir")
+            .arg(folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

@@ -30,18 +30,31 @@ impl Gateway {
     }
 
     async fn start(text: &str) -> Self {
-        let running = Running::start(Self::config(text), Options::default()).await.expect("the gateway starts");
+        Self::start_with(text, Options::default()).await
+    }
+
+    async fn start_with(text: &str, options: Options) -> Self {
+        let running = Running::start(Self::config(text), options).await.expect("the gateway starts");
         Self { running }
+    }
+
+    /// Of this configuration, with a folder for what outlives a restart.
+    pub async fn with_state(config: Value, folder: &std::path::Path) -> Self {
+        let options = Options { state: Some(folder.to_owned()), ..Options::default() };
+        Self::start_with(&Self::filled(config).to_string(), options).await
     }
 
     /// Of this configuration; its listeners take free ports, and its servers are in the order of their names.
     pub async fn with(config: Value) -> Self {
-        let mut config = config;
+        Self::start(&Self::filled(config).to_string()).await
+    }
+
+    fn filled(mut config: Value) -> Value {
         let top = config.as_object_mut().expect("a configuration is an object");
         top.entry("listen").or_insert(json!("127.0.0.1:0"));
         top.entry("admin").or_insert(json!({ "listen": "127.0.0.1:0" }));
         top.entry("restart").or_insert(serde_json::from_str(RESTART).expect("it is JSON"));
-        Self::start(&config.to_string()).await
+        config
     }
 
     fn config(text: &str) -> Config {

@@ -37,6 +37,7 @@ fn command(args: &[&str], directory: &std::path::Path) -> Command {
     for (name, _) in ours {
         command.env_remove(name);
     }
+    command.env("MANIFOLD_STATE_DIR", directory.join("state"));
     command.args(args).current_dir(directory).kill_on_drop(true);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
