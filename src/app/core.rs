@@ -84,7 +84,11 @@ impl Core {
             started,
             draining: draining.clone(),
         };
-        let settings = Settings { startup_wait: config.startup_wait, page_size: config.page_size };
+        let settings = Settings {
+            startup_wait: config.startup_wait,
+            subscriptions: config.sessions.subscriptions,
+            page_size: config.page_size,
+        };
         let sealer = Sealer::new(&random_key()?).map_err(|e| StartError::Internal(e.to_string()))?;
         let suspended = Suspended::new(metrics.clone());
         let gateway = Gateway::new(Parts {

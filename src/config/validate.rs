@@ -152,6 +152,10 @@ impl Rules {
         self.time("sessions.absolute", config.sessions.absolute, false);
         self.ordered(("sessions.idle", config.sessions.idle), ("sessions.absolute", config.sessions.absolute));
         self.number("sessions.max", config.sessions.max, 1, 10_000_000);
+        self.number("sessions.maxPerPrincipal", config.sessions.max_per_principal, 1, 10_000_000);
+        self.number("sessions.subscriptions", config.sessions.subscriptions, 1, 1_000_000);
+        self.number("sessions.replayEvents", config.sessions.replay_events, 1, 1_000_000);
+        self.time("sessions.replayFor", config.sessions.replay_for, false);
     }
 
     fn timeouts(&mut self, times: &Timeouts) {

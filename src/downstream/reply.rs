@@ -102,7 +102,7 @@ pub fn refused(refusal: &Refusal, id: Option<&str>) -> Response {
         StatusCode::METHOD_NOT_ALLOWED => {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE"));
         }
-        StatusCode::SERVICE_UNAVAILABLE => {
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_SECONDS));
         }
         _ => {}
@@ -129,7 +129,8 @@ fn json(status: StatusCode, text: Bytes) -> Response {
     response
 }
 
-fn event_stream(body: Body) -> Response {
+/// A response of events.
+pub fn event_stream(body: Body) -> Response {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
