@@ -362,6 +362,32 @@ pub(super) mod tests {
     }
 
     #[tokio::test]
+    async fn the_cap_of_one_caller_gives_places_back_and_keeps_no_count_of_who_left() {
+        let sessions = Sessions::new(SessionLimits { most_of_one: 1, ..SessionLimits::default() });
+        let id = open(&sessions);
+        assert_eq!(sessions.admit(&Principal::local()).unwrap_err(), NotAdmitted::FullForOne);
+        sessions.end(&find(&sessions, &id).unwrap());
+        assert!(sessions.0.places_of.is_empty());
+        assert!(sessions.admit(&Principal::local()).is_ok());
+        assert!(sessions.0.places_of.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_sweep_forgets_streams_that_ended_long_ago() {
+        let sessions = Sessions::new(SessionLimits::default());
+        let id = open(&sessions);
+        let visit = find(&sessions, &id).unwrap();
+        let replay = visit.replay().unwrap();
+        let track = replay.open(false, Instant::now());
+        track.append(bytes::Bytes::from_static(b"{}")).unwrap();
+        track.end(Instant::now());
+        tokio::time::sleep(sessions.0.limits.replay.keep).await;
+        assert!(replay.resume(track.beginning(), Instant::now()).is_some());
+        sessions.0.sweep();
+        assert!(replay.resume(track.beginning(), Instant::now()).is_none());
+    }
+
+    #[tokio::test]
     async fn a_session_is_found_at_its_own_endpoint_only_and_ids_are_long() {
         let sessions = Sessions::new(SessionLimits::default());
         let id = open(&sessions);

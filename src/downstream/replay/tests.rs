@@ -1,3 +1,5 @@
+//! What is kept of a stream, what goes first, and who may read it on.
+
 use std::time::Duration;
 
 use super::*;
@@ -10,7 +12,8 @@ fn id(text: &str) -> EventId {
 
 fn store(appends: &[(u64, &'static str)]) -> Store {
     let mut store = Store::new(LIMITS);
-    (store.open(true, Instant::now()), store.open(false, Instant::now()));
+    store.open(true, Instant::now());
+    store.open(false, Instant::now());
     for (stream, text) in appends {
         store.append(*stream, Bytes::from_static(text.as_bytes())).unwrap();
     }
