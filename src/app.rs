@@ -23,7 +23,7 @@ use crate::catalog::Endpoint;
 use crate::config::{Config, Loaded};
 use crate::downstream::serve::{bind, serve as serve_on};
 use crate::downstream::session::Sessions;
-use crate::downstream::settings::{ConnectionLimits, SessionLimits, Settings, StdioSettings};
+use crate::downstream::settings::{ConnectionLimits, ReplayLimits, SessionLimits, Settings, StdioSettings};
 use crate::downstream::{self};
 use crate::shutdown;
 
@@ -110,6 +110,12 @@ impl Running {
             idle: config.sessions.idle,
             absolute: config.sessions.absolute,
             most: config.sessions.max,
+            most_of_one: config.sessions.max_per_principal,
+            replay: ReplayLimits {
+                events: config.sessions.replay_events,
+                bytes: config.sessions.replay_bytes,
+                keep: config.sessions.replay_for,
+            },
         });
         let (stop_mcp, stop_admin) = (CancellationToken::new(), CancellationToken::new());
         let (mut mcp_tasks, mut admin_tasks) = (JoinSet::new(), JoinSet::new());

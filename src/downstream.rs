@@ -16,7 +16,9 @@ mod endpoint;
 mod legacy;
 mod record;
 mod refusal;
+mod replay;
 mod reply;
+mod resume;
 mod stall;
 mod stream;
 

@@ -89,6 +89,8 @@ pub struct Parts {
 pub struct Settings {
     /// How long a list waits for servers that start or are being read again.
     pub startup_wait: Duration,
+    /// Resources that one legacy session may watch.
+    pub subscriptions: usize,
     /// Entries of a page.
     pub page_size: usize,
 }

@@ -86,7 +86,11 @@ impl Core {
             started,
             draining: draining.clone(),
         };
-        let settings = Settings { startup_wait: config.startup_wait, page_size: config.page_size };
+        let settings = Settings {
+            startup_wait: config.startup_wait,
+            subscriptions: config.sessions.subscriptions,
+            page_size: config.page_size,
+        };
         let sealer = sealing::sealer(&config.sealing.keys, state)?;
         let suspended = Suspended::new(metrics.clone());
         let gateway = Gateway::new(Parts {

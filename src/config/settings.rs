@@ -176,11 +176,30 @@ pub struct Sessions {
     pub absolute: Duration,
     /// Sessions at once, of all downstreams. Default 10,000. Beyond it a new one is refused.
     pub max: usize,
+    /// Sessions at once of one principal. Default 10,000, as many as of all: without authentication everyone is one.
+    pub max_per_principal: usize,
+    /// Resources that one session may watch. Default 1,000: each costs an upstream something.
+    pub subscriptions: usize,
+    /// Events of its streams that a session keeps for a client that reconnects. Default 1,000: minutes of lively progress.
+    pub replay_events: usize,
+    /// The same in bytes. Default 4 MiB: a result of common size still fits. A larger message is sent, but not kept.
+    pub replay_bytes: usize,
+    /// How long a stream that has ended can still be read again. Default 5 min: time to change networks.
+    pub replay_for: Duration,
 }
 
 impl Default for Sessions {
     fn default() -> Self {
-        Self { idle: Duration::from_secs(30 * 60), absolute: Duration::from_secs(24 * 60 * 60), max: 10_000 }
+        Self {
+            idle: Duration::from_secs(30 * 60),
+            absolute: Duration::from_secs(24 * 60 * 60),
+            max: 10_000,
+            max_per_principal: 10_000,
+            subscriptions: 1_000,
+            replay_events: 1_000,
+            replay_bytes: 4 * MIB,
+            replay_for: Duration::from_secs(5 * 60),
+        }
     }
 }
 
@@ -236,5 +255,10 @@ keys! {
         idle: "idle" as duration;
         absolute: "absolute" as duration;
         max: "max" as count;
+        max_per_principal: "maxPerPrincipal" as count;
+        subscriptions: "subscriptions" as count;
+        replay_events: "replayEvents" as count;
+        replay_bytes: "replayBytes" as bytes;
+        replay_for: "replayFor" as duration;
     }
 }

@@ -159,6 +159,10 @@ impl Rules {
                 "give 32 characters or more that nobody can guess, such as what `openssl rand -base64 32` prints";
             self.error("sealing.keys", "a key is too short", hint);
         }
+        self.number("sessions.maxPerPrincipal", config.sessions.max_per_principal, 1, 10_000_000);
+        self.number("sessions.subscriptions", config.sessions.subscriptions, 1, 1_000_000);
+        self.number("sessions.replayEvents", config.sessions.replay_events, 1, 1_000_000);
+        self.time("sessions.replayFor", config.sessions.replay_for, false);
     }
 
     fn timeouts(&mut self, times: &Timeouts) {

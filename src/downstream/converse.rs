@@ -91,7 +91,7 @@ impl Posted {
         if claimed.is_some_and(|session| self.visit(session).is_some()) {
             return refused(Refusal::invalid("initialized", "this session is initialized already"), id);
         }
-        let admission = match self.edge.sessions.admit() {
+        let admission = match self.edge.sessions.admit(&self.principal) {
             Ok(admission) => admission,
             Err(why) => return refused(not_admitted(why), id),
         };
@@ -107,6 +107,7 @@ impl Posted {
     }
 
     async fn in_session(&self, visit: &Visit, message: &Message<'_>) -> Answer {
+        self.ticket.visits(visit);
         let conversation = self.conversation(visit);
         match message {
             Message::Request(request) => {
@@ -135,6 +136,7 @@ impl Posted {
             Ok(None) => return refused(classify::session_unknown(), None),
             Err(refusal) => return refused(refusal, None),
         };
+        self.ticket.visits(&visit);
         self.stand_as("batch");
         match self.conversation(&visit).batch(text, self.edge.settings.batch_limit, &self.outlet).await {
             Ok(Some(answers)) => Answer::Batch(answers),
@@ -152,12 +154,11 @@ impl Posted {
     }
 
     fn stand(&self, era: Era, method: &str) {
-        // Each exchange stands once; a second word would change nothing.
-        let _ = self.ticket.set(Standing::of(era, method));
+        self.ticket.stands(Standing::of(era, method));
     }
 
     fn stand_as(&self, method: &'static str) {
-        let _ = self.ticket.set(Standing { era: Era::Legacy, method, may_stream: true });
+        self.ticket.stands(Standing { era: Era::Legacy, method, may_stream: true });
     }
 }
 
@@ -166,11 +167,12 @@ fn refused(refusal: Refusal, id: Option<&str>) -> Answer {
 }
 
 fn not_admitted(why: NotAdmitted) -> Refusal {
-    let reason = match why {
-        NotAdmitted::Full => "limit",
-        NotAdmitted::Draining => "draining",
-        NotAdmitted::NoRandomness => "internal",
+    let (status, reason) = match why {
+        NotAdmitted::Full => (StatusCode::SERVICE_UNAVAILABLE, "limit"),
+        NotAdmitted::FullForOne => (StatusCode::TOO_MANY_REQUESTS, "limit"),
+        NotAdmitted::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
+        NotAdmitted::NoRandomness => (StatusCode::SERVICE_UNAVAILABLE, "internal"),
     };
-    let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, code::INTERNAL_ERROR, reason, why.to_string());
+    let refusal = Refusal::new(status, code::INTERNAL_ERROR, reason, why.to_string());
     Refusal { data: Some(format!("{{\"reason\":\"{reason}\"}}")), ..refusal }
 }

@@ -20,10 +20,12 @@ use super::guard::{self, Accepts};
 use super::pending::{Pending, Ticket};
 use super::record::{Outcome, record};
 use super::refusal;
+use super::replay::EventId;
 use super::reply;
+use super::resume::{self, Reading};
 use super::session::{Sessions, Visit};
 use super::settings::Settings;
-use super::stream::Events;
+use super::stream::{Events, Start};
 use crate::catalog::Endpoint;
 use crate::gateway::Gateway;
 use crate::gateway::outlet::{About, Outlet};
@@ -31,6 +33,8 @@ use crate::policy::host::Hosts;
 use crate::policy::principal::Principal;
 use crate::protocol::classify::{self, Refusal};
 use crate::protocol::code;
+use crate::protocol::header::LAST_EVENT_ID;
+use crate::telemetry::metrics::label::StreamKind;
 
 /// What every request of the listener shares.
 pub struct Edge {
@@ -89,7 +93,7 @@ async fn admitted(edge: Arc<Edge>, name: Option<&str>, request: Request) -> Resu
     let (parts, body) = request.into_parts();
     match parts.method {
         Method::POST => post(edge, endpoint, principal, accepts, parts.headers, body).await,
-        Method::GET => open_stream(&edge, &visit(&edge, &endpoint, &principal, &parts.headers)?),
+        Method::GET => open_stream(&edge, &visit(&edge, &endpoint, &principal, &parts.headers)?, &parts.headers),
         _ => {
             edge.sessions.end(&visit(&edge, &endpoint, &principal, &parts.headers)?);
             Ok(reply::bare(StatusCode::NO_CONTENT))
@@ -115,19 +119,35 @@ async fn post(
         principal,
         accepts,
         outlet: outlet.clone(),
-        ticket: Arc::clone(&ticket),
+        ticket: ticket.clone(),
     };
     let (orphans, metrics) = (edge.sessions.orphans().clone(), Arc::clone(edge.gateway.metrics()));
     let pending = Pending::new(posted.converse(), ticket, outlet, orphans, metrics);
     Ok(reply::respond(pending, accepts, &edge.settings).await)
 }
 
-fn open_stream(edge: &Edge, visit: &Visit) -> Result<Response, Refusal> {
+/// A new standalone stream, or with `Last-Event-ID` the rest of one that was opened before.
+fn open_stream(edge: &Edge, visit: &Visit, headers: &HeaderMap) -> Result<Response, Refusal> {
+    let last = headers.get(LAST_EVENT_ID).filter(|last| !last.is_empty());
+    let (Some(last), Some(replay)) = (last, visit.replay()) else {
+        return Ok(standalone(edge, visit, Start::fresh(visit, true)));
+    };
+    let seen = last.to_str().ok().and_then(EventId::parse).ok_or_else(resume::unavailable)?;
+    let resumed = replay.resume(seen, Instant::now()).ok_or_else(resume::unavailable)?;
+    if resumed.is_standalone {
+        return Ok(standalone(edge, visit, Start::again(resumed)));
+    }
+    let (visit, keep_alive) = (visit.again(), edge.settings.keep_alive);
+    let open = edge.gateway.metrics().stream(StreamKind::Answer);
+    Ok(reply::event_stream(Reading { resumed, seen, visit, keep_alive, _open: open }.into_body()))
+}
+
+fn standalone(edge: &Edge, visit: &Visit, start: Start) -> Response {
     let outlet = Outlet::new();
     visit.session().open_standalone(outlet.clone());
     let until = edge.sessions.draining().clone();
-    let metrics = edge.gateway.metrics();
-    Ok(reply::stream(Events::standalone(outlet, visit.again(), until, edge.settings.keep_alive, metrics)))
+    let (metrics, keep_alive) = (edge.gateway.metrics(), edge.settings.keep_alive);
+    reply::stream(Events::standalone(outlet, visit.again(), until, keep_alive, metrics).starting(start))
 }
 
 /// The session of a GET or DELETE, which exist in the legacy era only.

@@ -2,7 +2,7 @@
 //!
 //! `endpoint` makes one per POST; the reply polls it inside the connection's own task, so the usual case spawns nothing.
 //! A peer that goes away drops it, and then the era decides (protocol.md §3.10): a modern exchange is cancelled by that,
-//! a legacy one goes on among the session table's orphans.
+//! a legacy one goes on among the session table's orphans, and where its stream can be resumed, what it says is kept.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,12 +12,15 @@ use std::task::{Context, Poll};
 
 use axum::http::StatusCode;
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 use super::record::{Outcome, Standing, record};
 use super::refusal;
+use super::replay::Track;
+use super::session::Visit;
 use crate::gateway::Reply;
 use crate::gateway::outlet::Outlet;
 use crate::protocol::classify::Refusal;
@@ -54,8 +57,39 @@ pub enum Answer {
     Withdrawn,
 }
 
-/// Where an exchange leaves its [`Standing`] for whoever polls it.
-pub type Ticket = Arc<OnceLock<Standing>>;
+impl Answer {
+    /// What is sent for it on a stream.
+    pub fn text(&self) -> Option<Bytes> {
+        match self {
+            Self::Reply { reply, .. } => Some(reply.text.clone()),
+            Self::Batch(text) => Some(text.clone()),
+            Self::Refused { refusal, id } => Some(refusal.body(id.as_deref()).into()),
+            Self::Accepted | Self::Withdrawn => None,
+        }
+    }
+}
+
+/// Where an exchange says what it is, for whoever polls it; clones are the same. It is said once.
+#[derive(Clone, Debug, Default)]
+pub struct Ticket(Arc<Said>);
+
+#[derive(Debug, Default)]
+struct Said {
+    standing: OnceLock<Standing>,
+    visit: OnceLock<Visit>,
+}
+
+impl Ticket {
+    /// What it is.
+    pub fn stands(&self, standing: Standing) {
+        let _ = self.0.standing.set(standing);
+    }
+
+    /// In which session it is.
+    pub fn visits(&self, visit: &Visit) {
+        let _ = self.0.visit.set(visit.again());
+    }
+}
 
 type Work = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
@@ -67,6 +101,7 @@ pub struct Pending {
     orphans: TaskTracker,
     metrics: Arc<Metrics>,
     began: Instant,
+    track: Option<Track>,
 }
 
 impl Pending {
@@ -78,7 +113,7 @@ impl Pending {
         orphans: TaskTracker,
         metrics: Arc<Metrics>,
     ) -> Self {
-        Self { work: Some(Box::pin(work)), ticket, outlet, orphans, metrics, began: Instant::now() }
+        Self { work: Some(Box::pin(work)), ticket, outlet, orphans, metrics, began: Instant::now(), track: None }
     }
 
     /// What comes before the answer.
@@ -88,7 +123,17 @@ impl Pending {
 
     /// What it has found out about itself so far.
     pub fn standing(&self) -> Option<Standing> {
-        self.ticket.get().copied()
+        self.ticket.0.standing.get().copied()
+    }
+
+    /// The session that it is in.
+    pub fn visit(&self) -> Option<&Visit> {
+        self.ticket.0.visit.get()
+    }
+
+    /// What it says is kept here; if its connection breaks, it goes on speaking there.
+    pub fn keep_on(&mut self, track: Track) {
+        self.track = Some(track);
     }
 
     /// The counters.
@@ -129,6 +174,25 @@ impl Future for Pending {
     }
 }
 
+/// The rest of an exchange that nobody reads now; with a `track`, somebody may later.
+async fn unseen(work: Work, outlet: &Outlet, track: Option<&Track>) -> Answer {
+    let mut work = AssertUnwindSafe(work).catch_unwind();
+    let Some(track) = track else { return work.await.unwrap_or_else(|_| broken()) };
+    let answer = loop {
+        tokio::select! {
+            biased;
+            Some(message) = outlet.next() => { track.append(message); }
+            answer = &mut work => break answer.unwrap_or_else(|_| broken()),
+        }
+    };
+    let rest = std::iter::from_fn(|| outlet.try_next()).chain(answer.text());
+    for message in rest {
+        track.append(message);
+    }
+    track.end(Instant::now());
+    answer
+}
+
 /// One exchange's failure, which has an answer like any other.
 fn broken() -> Answer {
     tracing::error!("an exchange ended by a panic; others are not affected");
@@ -142,14 +206,17 @@ impl Drop for Pending {
         let Some(work) = self.work.take() else { return };
         let standing = self.standing();
         let began = self.began;
-        // Questions and progress of what goes on have no reader any more. (Kept for a resumed stream: not built yet.)
-        self.outlet.close();
+        let track = self.track.take();
+        if track.is_none() {
+            // Questions and progress of what goes on have no reader any more.
+            self.outlet.close();
+        }
         let outlet = self.outlet.clone();
         let legacy = standing.is_some_and(|s| s.era == Era::Legacy);
         match Handle::try_current() {
             Ok(runtime) if legacy => {
                 let orphan = async move {
-                    let answer = work.await;
+                    let answer = unseen(work, &outlet, track.as_ref()).await;
                     record(standing, began, None, (&answer).into(), outlet.about());
                 };
                 drop(self.orphans.spawn_on(orphan, &runtime));
@@ -176,7 +243,7 @@ pub(super) mod tests {
         work: impl Future<Output = Answer> + Send + 'static,
     ) -> Pending {
         let ticket = Ticket::default();
-        ticket.set(Standing { era, method: "tools/call", may_stream: true }).unwrap();
+        ticket.stands(Standing { era, method: "tools/call", may_stream: true });
         let metrics = Arc::new(Metrics::new().unwrap());
         Pending::new(work, ticket, outlet.clone(), orphans.clone(), metrics)
     }

@@ -28,7 +28,7 @@ fn of_word(reason: &str) -> Option<label::Refusal> {
         "version_unsupported" | "unclassifiable" => Version,
         "http_method" | "method_unknown" => Method,
         "path" => Unknown,
-        "session_unknown" | "session_required" | "initialized" => Session,
+        "session_unknown" | "session_required" | "initialized" | "last_event_id" => Session,
         "limit" => Overload,
         "draining" => Draining,
         "internal" => Internal,

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::replay::Replay;
 use super::settings::SessionLimits;
 use crate::catalog::Endpoint;
 use crate::gateway::session::Session;
@@ -35,6 +36,8 @@ struct Table {
     kept: DashMap<Box<str>, Arc<Kept>>,
     /// Sessions and admissions, so that handshakes in progress count against the cap.
     places: AtomicUsize,
+    /// The same for each principal that has any.
+    places_of: DashMap<Principal, usize>,
     orphans: TaskTracker,
     draining: CancellationToken,
 }
@@ -42,6 +45,7 @@ struct Table {
 #[derive(Debug)]
 struct Kept {
     session: Arc<Session>,
+    replay: Arc<Replay>,
     /// Milliseconds since the table began.
     opened: u64,
     last_used: AtomicU64,
@@ -53,8 +57,11 @@ struct Kept {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAdmitted {
     /// The cap is reached.
-    #[error("too many sessions are open; try again later, or raise the limit")]
+    #[error("too many sessions are open; try again later, or raise sessions.max")]
     Full,
+    /// The cap of this caller is reached.
+    #[error("you have too many sessions open; end one, or raise sessions.maxPerPrincipal")]
+    FullForOne,
     /// The process is going away.
     #[error("the gateway is shutting down; connect again")]
     Draining,
@@ -68,6 +75,7 @@ pub enum NotAdmitted {
 pub struct Admission {
     sessions: Sessions,
     id: Box<str>,
+    principal: Principal,
     used: bool,
 }
 
@@ -86,25 +94,25 @@ impl Sessions {
             began: Instant::now(),
             kept: DashMap::new(),
             places: AtomicUsize::new(0),
+            places_of: DashMap::new(),
             orphans: TaskTracker::new(),
             draining: CancellationToken::new(),
         }))
     }
 
-    /// A place for one more session.
+    /// A place for one more session of this caller.
     ///
     /// # Errors
-    /// [`NotAdmitted`]; all of them are 503 for the client.
-    pub fn admit(&self) -> Result<Admission, NotAdmitted> {
+    /// [`NotAdmitted`].
+    pub fn admit(&self, principal: &Principal) -> Result<Admission, NotAdmitted> {
         if self.0.draining.is_cancelled() {
             return Err(NotAdmitted::Draining);
         }
         let mut random = [0; 32];
         getrandom::fill(&mut random).map_err(|_| NotAdmitted::NoRandomness)?;
-        let most = self.0.limits.most;
-        let taken = |places| (places < most).then_some(places + 1);
-        self.0.places.fetch_update(Ordering::AcqRel, Ordering::Acquire, taken).map_err(|_| NotAdmitted::Full)?;
-        Ok(Admission { sessions: self.clone(), id: URL_SAFE_NO_PAD.encode(random).into(), used: false })
+        self.0.take_place(principal)?;
+        let id = URL_SAFE_NO_PAD.encode(random).into();
+        Ok(Admission { sessions: self.clone(), id, principal: principal.clone(), used: false })
     }
 
     /// The session of this id, where it lives and belongs to this caller; all else looks as if it did not exist.
@@ -174,15 +182,43 @@ impl Table {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
+    fn take_place(&self, principal: &Principal) -> Result<(), NotAdmitted> {
+        let SessionLimits { most, most_of_one, .. } = self.limits;
+        let mut theirs = self.places_of.entry(principal.clone()).or_insert(0);
+        if *theirs >= most_of_one {
+            return Err(NotAdmitted::FullForOne);
+        }
+        let taken = |places| (places < most).then_some(places + 1);
+        let free = self.places.fetch_update(Ordering::AcqRel, Ordering::Acquire, taken).is_ok();
+        if free {
+            *theirs += 1;
+        }
+        let is_nobody = *theirs == 0;
+        drop(theirs);
+        if is_nobody {
+            self.places_of.remove_if(principal, |_, theirs| *theirs == 0);
+        }
+        if free { Ok(()) } else { Err(NotAdmitted::Full) }
+    }
+
+    fn give_place(&self, principal: &Principal) {
+        self.places.fetch_sub(1, Ordering::AcqRel);
+        if let Some(mut theirs) = self.places_of.get_mut(principal) {
+            *theirs -= 1;
+        }
+        self.places_of.remove_if(principal, |_, theirs| *theirs == 0);
+    }
+
     fn remove(&self, id: &str) {
         if let Some((_, kept)) = self.kept.remove(id) {
-            self.places.fetch_sub(1, Ordering::AcqRel);
+            self.give_place(&kept.session.principal);
             kept.session.end();
         }
     }
 
     fn sweep(&self) {
         let now = self.now();
+        self.kept.iter().for_each(|entry| entry.replay.expire(Instant::now()));
         let over: Vec<_> = self.kept.iter().filter(|e| e.is_over(now, &self.limits)).map(|e| e.key().clone()).collect();
         over.iter().for_each(|id| self.remove(id));
         if !over.is_empty() {
@@ -211,7 +247,8 @@ impl Admission {
         let table = &self.sessions.0;
         let now = table.now();
         let (last_used, visits) = (AtomicU64::new(now), AtomicUsize::new(0));
-        let kept = Kept { session, opened: now, last_used, visits, _open: open };
+        let replay = Arc::new(Replay::new(table.limits.replay));
+        let kept = Kept { session, replay, opened: now, last_used, visits, _open: open };
         table.kept.insert(self.id.clone(), Arc::new(kept));
     }
 }
@@ -219,7 +256,7 @@ impl Admission {
 impl Drop for Admission {
     fn drop(&mut self) {
         if !self.used {
-            self.sessions.0.places.fetch_sub(1, Ordering::AcqRel);
+            self.sessions.0.give_place(&self.principal);
         }
     }
 }
@@ -239,6 +276,11 @@ impl Visit {
     /// The session.
     pub fn session(&self) -> &Arc<Session> {
         &self.kept.session
+    }
+
+    /// What is kept of its streams; `None` for revision 2024-11-05, which cannot resume.
+    pub fn replay(&self) -> Option<&Arc<Replay>> {
+        self.kept.session.revision.has_resuming().then_some(&self.kept.replay)
     }
 }
 
@@ -263,7 +305,7 @@ pub(super) mod tests {
     }
 
     fn open(sessions: &Sessions) -> String {
-        let admission = sessions.admit().unwrap();
+        let admission = sessions.admit(&Principal::local()).unwrap();
         let id = admission.id().to_owned();
         admission.keep(session(&id), Metrics::new().unwrap().session());
         id
@@ -308,15 +350,41 @@ pub(super) mod tests {
     async fn the_cap_counts_handshakes_in_progress_and_gives_places_back() {
         let sessions = Sessions::new(SessionLimits { most: 2, ..SessionLimits::default() });
         let id = open(&sessions);
-        let second = sessions.admit().unwrap();
-        assert_eq!(sessions.admit().unwrap_err(), NotAdmitted::Full);
+        let second = sessions.admit(&Principal::local()).unwrap();
+        assert_eq!(sessions.admit(&Principal::local()).unwrap_err(), NotAdmitted::Full);
         drop(second);
         let visit = find(&sessions, &id).unwrap();
         sessions.end(&visit);
         assert!(find(&sessions, &id).is_none() && visit.session().ended.is_cancelled());
-        assert!(sessions.admit().is_ok());
+        assert!(sessions.admit(&Principal::local()).is_ok());
         sessions.drain();
-        assert_eq!(sessions.admit().unwrap_err(), NotAdmitted::Draining);
+        assert_eq!(sessions.admit(&Principal::local()).unwrap_err(), NotAdmitted::Draining);
+    }
+
+    #[tokio::test]
+    async fn the_cap_of_one_caller_gives_places_back_and_keeps_no_count_of_who_left() {
+        let sessions = Sessions::new(SessionLimits { most_of_one: 1, ..SessionLimits::default() });
+        let id = open(&sessions);
+        assert_eq!(sessions.admit(&Principal::local()).unwrap_err(), NotAdmitted::FullForOne);
+        sessions.end(&find(&sessions, &id).unwrap());
+        assert!(sessions.0.places_of.is_empty());
+        assert!(sessions.admit(&Principal::local()).is_ok());
+        assert!(sessions.0.places_of.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_sweep_forgets_streams_that_ended_long_ago() {
+        let sessions = Sessions::new(SessionLimits::default());
+        let id = open(&sessions);
+        let visit = find(&sessions, &id).unwrap();
+        let replay = visit.replay().unwrap();
+        let track = replay.open(false, Instant::now());
+        track.append(bytes::Bytes::from_static(b"{}")).unwrap();
+        track.end(Instant::now());
+        tokio::time::sleep(sessions.0.limits.replay.keep).await;
+        assert!(replay.resume(track.beginning(), Instant::now()).is_some());
+        sessions.0.sweep();
+        assert!(replay.resume(track.beginning(), Instant::now()).is_none());
     }
 
     #[tokio::test]

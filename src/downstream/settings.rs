@@ -51,11 +51,40 @@ pub struct SessionLimits {
     pub absolute: Duration,
     /// Sessions at once; more get 503. 10,000: some tens of MB.
     pub most: usize,
+    /// Sessions of one principal at once; more get 429. As many as [`SessionLimits::most`], because without
+    /// authentication everyone is one principal.
+    pub most_of_one: usize,
+    /// What each keeps for clients that come back.
+    pub replay: ReplayLimits,
 }
 
 impl Default for SessionLimits {
     fn default() -> Self {
-        Self { idle: Duration::from_secs(30 * 60), absolute: Duration::from_secs(24 * 60 * 60), most: 10_000 }
+        Self {
+            idle: Duration::from_secs(30 * 60),
+            absolute: Duration::from_secs(24 * 60 * 60),
+            most: 10_000,
+            most_of_one: 10_000,
+            replay: ReplayLimits::default(),
+        }
+    }
+}
+
+/// What a session keeps of its event streams, for a client that reconnects with `Last-Event-ID`.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplayLimits {
+    /// Events of all its streams together. 1,000: minutes of lively progress in several calls.
+    pub events: usize,
+    /// Bytes of their messages together. 4 MiB: a result of common size, or thousands of small messages. A message that
+    /// is larger than this is sent, but not kept.
+    pub bytes: usize,
+    /// How long a stream that has ended is kept. 5 min: a laptop that changes networks is back by then.
+    pub keep: Duration,
+}
+
+impl Default for ReplayLimits {
+    fn default() -> Self {
+        Self { events: 1_000, bytes: 4 << 20, keep: Duration::from_secs(5 * 60) }
     }
 }
 

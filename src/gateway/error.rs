@@ -40,6 +40,8 @@ pub enum GatewayError {
     InputNotSupported { server: String },
     /// A resource cannot be watched.
     Subscribe { server: String, error: SubscribeError },
+    /// The session watches as many resources as it may.
+    TooManySubscriptions { most: usize },
     /// We are going away.
     Draining,
 }
@@ -61,7 +63,9 @@ impl GatewayError {
             Self::Unavailable { .. }
             | Self::Upstream { error: CallError::Lost { .. } | CallError::SessionGone, .. } => Outcome::Unavailable,
             Self::Upstream { error: CallError::Timeout { .. }, .. } => Outcome::Timeout,
-            Self::Upstream { error: CallError::Busy, .. } | Self::Draining => Outcome::Refused,
+            Self::Upstream { error: CallError::Busy, .. } | Self::TooManySubscriptions { .. } | Self::Draining => {
+                Outcome::Refused
+            }
             _ => Outcome::RpcError,
         }
     }
@@ -74,7 +78,7 @@ impl GatewayError {
             Self::Header(_) => Refusal::HeaderMismatch,
             Self::Method => Refusal::Method,
             Self::Draining => Refusal::Draining,
-            Self::Upstream { error: CallError::Busy, .. } => Refusal::Overload,
+            Self::Upstream { error: CallError::Busy, .. } | Self::TooManySubscriptions { .. } => Refusal::Overload,
             Self::Unavailable { .. }
             | Self::Upstream { .. }
             | Self::InputNotSupported { .. }
@@ -96,9 +100,11 @@ impl GatewayError {
             },
             Self::Header(_) => code::HEADER_MISMATCH,
             Self::Method => code::METHOD_NOT_FOUND,
-            Self::Unavailable { .. } | Self::Upstream { .. } | Self::InputNotSupported { .. } | Self::Draining => {
-                code::INTERNAL_ERROR
-            }
+            Self::Unavailable { .. }
+            | Self::Upstream { .. }
+            | Self::InputNotSupported { .. }
+            | Self::TooManySubscriptions { .. }
+            | Self::Draining => code::INTERNAL_ERROR,
         }
     }
 
@@ -123,6 +129,11 @@ impl GatewayError {
                 format!("server {server:?} needs input that this client cannot be asked for")
             }
             Self::Subscribe { server, error } => format!("server {server:?}: {error}"),
+            Self::TooManySubscriptions { most } => {
+                format!(
+                    "this session watches {most} resources already; unsubscribe from some, or raise sessions.subscriptions"
+                )
+            }
             Self::Draining => "the gateway is shutting down".into(),
         }
     }
@@ -141,6 +152,7 @@ impl GatewayError {
                 CallError::TooLarge(_) => "upstream_too_large",
             },
             Self::InputNotSupported { .. } => "input_not_supported",
+            Self::TooManySubscriptions { .. } => "limit",
             Self::Draining => "draining",
             _ => return None,
         })

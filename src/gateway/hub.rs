@@ -65,6 +65,11 @@ pub struct Registration {
     listener: Arc<Listener>,
 }
 
+/// A listener watches as much as it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many resources are watched")]
+pub struct Full;
+
 impl Hub {
     /// An empty registry over these upstreams.
     pub fn new(directory: Directory) -> Self {
@@ -198,6 +203,18 @@ impl Registration {
     /// From now on the listener hears of `watched`, called `uri`. False if it does already.
     pub fn watch(&self, watched: Watched, uri: &str) -> bool {
         self.listener.watched().insert(watched, uri.into()).is_none()
+    }
+
+    /// The same, where the listener watches fewer than `most`; what it watches already is no more of it.
+    ///
+    /// # Errors
+    /// [`Full`].
+    pub fn watch_within(&self, watched: Watched, uri: &str, most: usize) -> Result<bool, Full> {
+        let mut all = self.listener.watched();
+        if all.len() >= most && !all.contains_key(&watched) {
+            return Err(Full);
+        }
+        Ok(all.insert(watched, uri.into()).is_none())
     }
 
     /// It does not any more. False if it did not.

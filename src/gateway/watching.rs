@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use super::error::GatewayError;
-use super::hub::{Registration, Watched};
+use super::hub::{Full, Registration, Watched};
 use super::local;
 use super::outlet::Outlet;
 use super::target::Target;
@@ -31,8 +31,11 @@ impl Gateway {
         let Peer::Legacy(session) = &caller.peer else { return Err(GatewayError::Method) };
         let (watched, uri) = self.watched(Method::Subscribe, request, caller).await?;
         let Some(registration) = session.registration() else { return Err(GatewayError::Draining) };
-        if !registration.watch(watched.clone(), &uri) {
-            return Ok(local::empty(request.id));
+        let most = self.0.settings.subscriptions;
+        match registration.watch_within(watched.clone(), &uri, most) {
+            Ok(true) => {}
+            Ok(false) => return Ok(local::empty(request.id)),
+            Err(Full) => return Err(GatewayError::TooManySubscriptions { most }),
         }
         let subscribed = match self.0.directory.get(&watched.0) {
             Some(handle) => handle.subscribe(&watched.1).await,

@@ -262,6 +262,12 @@ pub fn comment(out: &mut Vec<u8>) {
     out.extend_from_slice(b":\n\n");
 }
 
+/// The same on a stream whose events have ids: some readers (httpx-sse) take the empty line after a comment for an event
+/// without data once they have seen an id.
+pub fn comment_among_ids(out: &mut Vec<u8>) {
+    out.extend_from_slice(b":\n");
+}
+
 /// Appends an event that only sets the reader's reconnection delay, in milliseconds.
 pub fn retry(out: &mut Vec<u8>, delay_ms: u64) {
     field_line(out, b"retry: ", delay_ms.to_string().as_bytes());

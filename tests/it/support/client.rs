@@ -44,6 +44,10 @@ pub struct Reply {
     body: Incoming,
     events: EventDecoder,
     ready: VecDeque<Value>,
+    /// The id of the newest event that arrived.
+    pub last_event: Option<String>,
+    /// The last `retry` that arrived, in milliseconds.
+    pub retry: Option<u64>,
     /// Everything of the body so far that was not an event stream.
     json: Vec<u8>,
 }
@@ -178,6 +182,13 @@ impl Client {
         reply
     }
 
+    /// Reads a stream on after this event, whatever comes of it.
+    pub async fn resume(&self, last: &str) -> Reply {
+        let mut headers = self.headers("", &Value::Null);
+        headers.insert("last-event-id", last.parse().unwrap());
+        self.send(Method::GET, headers, String::new()).await
+    }
+
     /// Says goodbye.
     pub async fn delete(&self) -> StatusCode {
         self.send(Method::DELETE, self.headers("", &Value::Null), String::new()).await.status
@@ -250,6 +261,8 @@ impl Reply {
             body,
             events: EventDecoder::new(64 << 20),
             ready: VecDeque::new(),
+            last_event: None,
+            retry: None,
             json: Vec::new(),
         }
     }
@@ -273,7 +286,10 @@ impl Reply {
                 continue;
             }
             while let Some(event) = self.events.decode(&mut chunk) {
-                let data = event.expect("a short event").data.filter(|d| !d.is_empty());
+                let event = event.expect("a short event");
+                self.last_event = event.id.or(self.last_event.take());
+                self.retry = event.retry_ms.or(self.retry);
+                let data = event.data.filter(|d| !d.is_empty());
                 self.ready.extend(data.map(|d| serde_json::from_slice::<Value>(&d).expect("JSON in an event")));
             }
         }
