@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -133,11 +134,16 @@ impl Running {
     /// Drains: readiness falls, listen streams end, nothing new is taken; calls in flight finish within the grace period;
     /// then upstreams are closed, and the admin pages last.
     pub async fn stop(mut self) {
+        self.wind_down().await;
+    }
+
+    async fn wind_down(&mut self) {
+        let until = Instant::now() + self.grace;
         self.core.drain();
         self.sessions.drain();
         self.stop_mcp.cancel();
         while self.mcp_tasks.join_next().await.is_some() {}
-        self.sessions.close(self.grace).await;
+        self.sessions.close(until.saturating_duration_since(Instant::now())).await;
         self.core.stop(LEAVE_GRACE).await;
         self.stop_admin.cancel();
         while self.admin_tasks.join_next().await.is_some() {}
@@ -195,13 +201,17 @@ pub async fn serve(loaded: Loaded, options: Options, say: impl FnOnce(&Started<'
     let source = loaded.source.clone();
     let servers: Vec<String> = loaded.config.servers.iter().map(|s| s.name.to_string()).collect();
     let mut signals = shutdown::Signals::new()?;
-    let running = Running::start(loaded.config, options).await?;
+    let mut running = Running::start(loaded.config, options).await?;
     say(&Started { mcp: running.mcp, admin: running.admin, source: source.as_deref(), servers: &servers });
     signals.next().await;
     info!("shutting down; a second signal ends at once");
-    tokio::select! {
-        () = running.stop() => {}
-        () = signals.next() => info!("ended at once"),
+    let in_time = tokio::select! {
+        () = running.wind_down() => true,
+        () = signals.next() => false,
+    };
+    if !in_time {
+        info!("ended at once");
+        running.core.kill().await;
     }
     Ok(())
 }
@@ -211,7 +221,7 @@ pub async fn serve(loaded: Loaded, options: Options, say: impl FnOnce(&Started<'
 /// # Errors
 /// [`StartError`].
 pub async fn stdio(loaded: Loaded, state: Option<PathBuf>) -> Result<(), StartError> {
-    let core = Core::start(Arc::new(loaded.config.clone()), state.as_deref()).await?;
+    let mut core = Core::start(Arc::new(loaded.config.clone()), state.as_deref()).await?;
     let settings = StdioSettings {
         line_limit: loaded.config.limits.body,
         batch_limit: loaded.config.limits.batch,
@@ -229,13 +239,26 @@ pub async fn stdio(loaded: Loaded, state: Option<PathBuf>) -> Result<(), StartEr
     );
     tokio::pin!(talking);
     let ended = tokio::select! {
-        ended = &mut talking => ended,
+        ended = &mut talking => Some(ended),
         () = signals.next() => {
             cancel.cancel();
-            talking.await
+            info!("shutting down; a second signal ends at once");
+            // A host that does not read what we write cannot hold us up longer than calls may.
+            tokio::select! {
+                ended = tokio::time::timeout(loaded.config.shutdown_grace, &mut talking) => ended.ok(),
+                () = signals.next() => None,
+            }
         }
     };
     core.drain();
-    core.stop(LEAVE_GRACE).await;
-    Ok(ended?)
+    match ended {
+        Some(ended) => {
+            core.stop(LEAVE_GRACE).await;
+            Ok(ended?)
+        }
+        None => {
+            core.kill().await;
+            Ok(())
+        }
+    }
 }

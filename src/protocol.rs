@@ -9,7 +9,7 @@ pub mod classify;
 pub mod clipped;
 pub mod code;
 pub mod content;
-mod depth;
+pub mod depth;
 pub mod framing;
 pub mod header;
 pub mod jsonrpc;

@@ -4,11 +4,12 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGTERM and SIGINT.
+/// SIGTERM, SIGINT, and SIGHUP: a terminal that closes takes nobody's servers along undrained.
 #[derive(Debug)]
 pub struct Signals {
     term: Signal,
     int: Signal,
+    hangup: Signal,
 }
 
 impl Signals {
@@ -17,7 +18,11 @@ impl Signals {
     /// # Errors
     /// When the system refuses.
     pub fn new() -> std::io::Result<Self> {
-        Ok(Self { term: signal(SignalKind::terminate())?, int: signal(SignalKind::interrupt())? })
+        Ok(Self {
+            term: signal(SignalKind::terminate())?,
+            int: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
     }
 
     /// Waits for the next one.
@@ -25,6 +30,7 @@ impl Signals {
         tokio::select! {
             _ = self.term.recv() => {}
             _ = self.int.recv() => {}
+            _ = self.hangup.recv() => {}
         }
     }
 }

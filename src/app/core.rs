@@ -114,8 +114,13 @@ impl Core {
         self.suspended.cancel_all();
     }
 
+    /// Ends every server now: its process group is killed.
+    pub async fn kill(&mut self) {
+        self.actors.shutdown().await;
+    }
+
     /// Ends upstreams, then the rest. A child that does not leave is killed within its own grace.
-    pub async fn stop(mut self, grace: std::time::Duration) {
+    pub async fn stop(&mut self, grace: std::time::Duration) {
         self.upstreams.cancel();
         let leaving = async { while self.actors.join_next().await.is_some() {} };
         if timeout(grace, leaving).await.is_err() {

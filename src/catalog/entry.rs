@@ -11,6 +11,7 @@ use super::offer::Reason;
 use super::shape;
 use super::source::Source;
 use super::template::Template;
+use crate::protocol::depth::is_too_deep;
 use crate::protocol::header::ParamHeaders;
 use crate::protocol::object::{Object, is_object};
 use crate::protocol::revision::Era;
@@ -132,6 +133,9 @@ impl Entry {
         raw: Box<str>,
         binding_headers: bool,
     ) -> Result<(Self, Option<Reason>), Refusal> {
+        if is_too_deep(raw.as_bytes()) {
+            return Err(Refusal { item: None, reason: Reason::TooDeep });
+        }
         let (mut entry, complaint) = Self::read_text(source, kind, &raw, binding_headers)?;
         entry.raw = raw;
         Ok((entry, complaint))

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use super::kind::Kind;
 use crate::name::ServerName;
+use crate::protocol::depth::DEPTH_MAX;
 use crate::protocol::header::AnnotationError;
 use crate::protocol::revision::Era;
 
@@ -87,6 +88,9 @@ pub struct Complaint {
 pub enum Reason {
     /// Left out: not a JSON object, or one with a key twice.
     NotAnObject,
+    /// Left out: nested deeper than [`DEPTH_MAX`](crate::protocol::depth::DEPTH_MAX), which many a reader of the whole list
+    /// would give up on.
+    TooDeep,
     /// Left out: this member, which its kind must have, is missing or not a string.
     Missing(&'static str),
     /// Left out: `inputSchema` is missing or not an object.
@@ -117,6 +121,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAnObject => f.write_str("it is not a JSON object, or has a key twice"),
+            Self::TooDeep => write!(f, "it is nested deeper than {DEPTH_MAX} levels"),
             Self::Missing(member) => write!(f, "its {member} is missing, empty or not a string"),
             Self::NoSchema => f.write_str("its inputSchema is missing or not an object"),
             Self::Duplicate => f.write_str("an earlier one has the same name"),

@@ -19,7 +19,7 @@ use super::notices::Notices;
 use super::question::{OpenQuestions, Question, Replier};
 use super::transport::Link;
 use crate::name::ServerName;
-use crate::protocol::clipped::Whose;
+use crate::protocol::clipped::{Whose, whose};
 use crate::protocol::code;
 use crate::protocol::jsonrpc::{self, Id, Message, Notification, OwnedId, Params, Reading, Request};
 use crate::protocol::ledger::{Asker, Attribution, Ledger};
@@ -290,13 +290,30 @@ impl Wire {
     /// Takes in one message. `stream` is the leg on whose own stream it came, if any: the strongest evidence of whose it is.
     /// Returns the text if it is the answer to that leg; everything else has been handed on.
     pub(super) fn receive(&self, text: Bytes, stream: Option<u64>) -> Option<Bytes> {
-        let Ok(utf8) = std::str::from_utf8(&text) else {
+        match std::str::from_utf8(&text) {
+            Ok(utf8) if jsonrpc::first_byte(&text) == Some(b'[') => self.receive_batch(utf8, stream),
+            Ok(utf8) => self.receive_one(&text, utf8, stream),
+            Err(_) => self.receive_broken(&text, stream),
+        }
+    }
+
+    /// Servers of revision 2025-03-26 may send arrays (protocol.md §4.1). An array in an array is no message. Of two
+    /// answers to one leg the first counts, as everywhere.
+    fn receive_batch(&self, text: &str, stream: Option<u64>) -> Option<Bytes> {
+        let Ok(elements) = jsonrpc::batch(text) else {
             self.note_noise();
             return None;
         };
-        if jsonrpc::first_byte(&text) == Some(b'[') {
-            return self.receive_batch(utf8, stream);
+        let mut found = None;
+        for element in elements {
+            let one = Bytes::copy_from_slice(element.get().as_bytes());
+            let answer = self.receive_one(&one, element.get(), stream);
+            found = found.or(answer);
         }
+        found
+    }
+
+    fn receive_one(&self, text: &Bytes, utf8: &str, stream: Option<u64>) -> Option<Bytes> {
         match jsonrpc::parse(utf8, Reading::Lenient) {
             Ok(Message::Response(response)) => {
                 self.noise.store(0, Ordering::Relaxed);
@@ -314,18 +331,25 @@ impl Wire {
                 self.noise.store(0, Ordering::Relaxed);
                 self.asked(&r, stream);
             }
-            Err(_) => self.note_noise(),
+            Err(_) => return self.receive_broken(text, stream),
         }
         None
     }
 
-    /// Servers of revision 2025-03-26 may send arrays (protocol.md §4.1).
-    fn receive_batch(&self, text: &str, stream: Option<u64>) -> Option<Bytes> {
-        let Ok(elements) = jsonrpc::batch(text) else {
-            self.note_noise();
-            return None;
-        };
-        elements.iter().filter_map(|e| self.receive(Bytes::copy_from_slice(e.get().as_bytes()), stream)).last()
+    /// No message, but where it says whose answer it was meant to be, that one fails now and not by its time limit.
+    fn receive_broken(&self, text: &Bytes, stream: Option<u64>) -> Option<Bytes> {
+        match whose(text, text) {
+            Whose::Answer(id) if stream == Some(id) => Some(text.clone()),
+            Whose::Answer(id) => {
+                self.noise.store(0, Ordering::Relaxed);
+                self.settle_leg(id, Err(CallError::Violation("it is not a JSON-RPC response")));
+                None
+            }
+            Whose::Nobody | Whose::Unknown => {
+                self.note_noise();
+                None
+            }
+        }
     }
 
     fn answer(&self, id: Option<u64>, text: Bytes) {

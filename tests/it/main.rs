@@ -7,6 +7,7 @@ mod admin;
 mod apps;
 mod bad_input;
 mod bridge;
+mod broken_answers;
 mod cancel;
 mod commands;
 mod completion;

@@ -283,6 +283,7 @@ impl Serving {
     async fn listed(&mut self, actor: &mut Actor, lists: Vec<Listed>, mut guards: Vec<PendingGuard>) {
         let source = actor.plan.source.clone();
         let mut unread = Changed::NONE;
+        let mut unreadable = Vec::new();
         for Listed { kind, list, truncated } in lists {
             match list {
                 Ok(list) => self.keep(actor, kind, list),
@@ -291,6 +292,7 @@ impl Serving {
                     // The last good list stays (protocol.md §4.8).
                     warn!(list = kind.list_method(), error = %error, "a list could not be read; it is tried again");
                     unread = unread | Changed::only(kind);
+                    unreadable.push(format!("{} could not be read: {error}", kind.list_method()));
                 }
             }
             if truncated {
@@ -319,7 +321,7 @@ impl Serving {
         actor.set(|s| {
             s.phase = Phase::Ready;
             s.failing = false;
-            s.complaints = complaints.iter().map(ToString::to_string).collect();
+            s.complaints = unreadable.into_iter().chain(complaints.iter().map(ToString::to_string)).collect();
         });
         self.refreshing = false;
         self.reread(unread);

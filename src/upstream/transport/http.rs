@@ -194,7 +194,8 @@ impl HttpLink {
         let mut found = None;
         while let Some(value) = values.decode(&mut chunk) {
             let value = value.map_err(|_| CallError::TooLarge(wire.limits.message))?;
-            found = wire.receive(value, Some(id)).or(found);
+            let answer = wire.receive(value, Some(id));
+            found = found.or(answer);
         }
         Ok(found)
     }

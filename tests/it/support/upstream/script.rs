@@ -73,7 +73,7 @@ pub enum Step {
     Error(String),
     /// A text of this many bytes.
     Huge(usize),
-    /// Bytes in place of a message: a line, an event's data or a JSON body.
+    /// Bytes in place of a message: a line, an event's data or a JSON body. `$ID` becomes the request's id.
     Garbage(String),
     /// This many bytes without a line end, and no answer.
     Endless(usize),

@@ -117,7 +117,10 @@ impl Call<'_> {
                 leg.send(Frame::Answer(200, format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{raw}}}"#))).await;
             }
             Step::Huge(bytes) => self.text(&"x".repeat(*bytes)).await,
-            Step::Garbage(text) => self.leg.send(Frame::Answer(200, text.clone())).await,
+            Step::Garbage(text) => {
+                let text = text.replace("$ID", self.id);
+                self.leg.send(Frame::Answer(200, text)).await;
+            }
             Step::Endless(bytes) => {
                 self.leg.send(Frame::Endless(*bytes)).await;
                 std::future::pending().await
