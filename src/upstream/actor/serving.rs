@@ -306,7 +306,7 @@ impl Serving {
         actor.backoff.serving(Instant::now());
         actor.set(|s| {
             s.phase = Phase::Ready;
-            s.failing = false;
+            (s.failing, s.failed_attempts) = (false, 0);
             s.complaints = complaints.iter().map(ToString::to_string).collect();
         });
         self.refreshing = false;
