@@ -109,10 +109,10 @@ impl From<LogFormat> for Format {
 struct ServeArgs {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Address of the MCP listener; port 0 takes a free one. Wins over the configuration
+    /// Address of the MCP listener, 127.0.0.1:8080 unless configured; port 0 takes a free one. Wins over the configuration
     #[arg(long, value_name = "ADDR", value_parser = address)]
     listen: Option<SocketAddr>,
-    /// Address of the admin listener; port 0 takes a free one. Wins over the configuration
+    /// Address of the admin listener, 127.0.0.1:9090 unless configured; port 0 takes a free one. Wins over the configuration
     #[arg(long, value_name = "ADDR", value_parser = address)]
     admin_listen: Option<SocketAddr>,
     /// Listen beyond loopback although nobody has to say who they are: everyone who can connect can use every server
