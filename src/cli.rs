@@ -1,15 +1,18 @@
 //! The command line: what can be asked for, and the exit codes.
 //!
 //! `main` parses [`Arguments`] and calls [`run`]. Commands that are the gateway (`serve`, `stdio`, `check`,
-//! `demo-server`) are in `launch`; commands that ask a running one are in `ask`, over `endpoint`.
+//! `demo-server`) are in `launch`; commands that ask a running one are in `ask` and `servers`, over `endpoint`.
 //!
 //! Exit codes: 0 all is well · 1 the answer is bad news (a problem in a configuration, a tool's error, an error answered
-//! by the gateway) · 2 the command line is wrong · 3 no gateway answered in time · 4 the gateway could not start or go on.
+//! by the gateway, a server that is not ready in `status`, an empty list while one is not) · 2 the command line is
+//! wrong · 3 no gateway answered in time · 4 the gateway could not start or go on.
 
 mod ask;
 mod endpoint;
 mod launch;
 mod output;
+mod servers;
+mod suggest;
 mod table;
 
 use std::net::SocketAddr;
@@ -21,9 +24,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::telemetry::logging::Format;
 
+/// Where `serve` listens by default.
+const URL: &str = "http://127.0.0.1:8080/mcp";
+const ADMIN_URL: &str = "http://127.0.0.1:9090";
+
 const CODES: &str = "\
-Exit codes: 0 all is well, 1 the answer is bad news (a problem in a configuration, an error of a tool or of the gateway), \
-2 the command line is wrong, 3 no gateway answered in time, 4 the gateway could not start or go on.";
+Exit codes: 0 all is well, 1 the answer is bad news (a problem in a configuration, an error of a tool or of the gateway, \
+a server that is not ready in `status`, an empty list while a server is not ready), 2 the command line is wrong, 3 no gateway answered in time, 4 the gateway could not start or go on.";
 
 /// The whole command line. Without a command it is `serve`.
 #[derive(Debug, Parser)]
@@ -41,20 +48,26 @@ enum Command {
     /// Serve the configured servers as one, over HTTP (the default)
     Serve(ServeArgs),
     /// Report every problem of a configuration, with its place and what to do
+    #[command(after_help = CODES)]
     Check(CheckArgs),
     /// Be the tiny MCP server of the built-in demo, on standard input and output
     DemoServer(DemoArgs),
     /// Serve the configured servers as one, on standard input and output
     Stdio(StdioArgs),
     /// List the tools of a running gateway
+    #[command(after_help = CODES)]
     Tools(ListArgs),
     /// List the resources and resource templates of a running gateway
+    #[command(after_help = CODES)]
     Resources(ListArgs),
     /// List the prompts of a running gateway
+    #[command(after_help = CODES)]
     Prompts(ListArgs),
     /// Show the servers of a running gateway: state, era, entries, last error
+    #[command(after_help = CODES)]
     Status(StatusArgs),
     /// Call a tool through a running gateway and print what it returns
+    #[command(after_help = CODES)]
     Call(CallArgs),
 }
 
@@ -103,10 +116,10 @@ impl From<LogFormat> for Format {
 struct ServeArgs {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Address of the MCP listener; port 0 takes a free one. Wins over the configuration
+    /// Address of the MCP listener, 127.0.0.1:8080 unless configured; port 0 takes a free one. Wins over the configuration
     #[arg(long, value_name = "ADDR", value_parser = address)]
     listen: Option<SocketAddr>,
-    /// Address of the admin listener; port 0 takes a free one. Wins over the configuration
+    /// Address of the admin listener, 127.0.0.1:9090 unless configured; port 0 takes a free one. Wins over the configuration
     #[arg(long, value_name = "ADDR", value_parser = address)]
     admin_listen: Option<SocketAddr>,
     /// Listen beyond loopback although nobody has to say who they are: everyone who can connect can use every server
@@ -149,7 +162,7 @@ struct StdioArgs {
 #[derive(Debug, Args)]
 struct GatewayArgs {
     /// MCP endpoint of the gateway; /mcp/NAME is one server alone
-    #[arg(long, env = "MANIFOLD_URL", value_name = "URL", default_value = "http://127.0.0.1:8080/mcp")]
+    #[arg(long, env = "MANIFOLD_URL", value_name = "URL", default_value = URL)]
     url: String,
     /// Give up after this long, for instance 30s
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = humantime::parse_duration)]
@@ -160,6 +173,9 @@ struct GatewayArgs {
 struct ListArgs {
     #[command(flatten)]
     gateway: GatewayArgs,
+    /// Admin listener of the gateway, asked for the servers that are missing; http://127.0.0.1:9090 with the default --url
+    #[arg(long, env = "MANIFOLD_ADMIN_URL", value_name = "URL")]
+    admin_url: Option<String>,
     /// Print the whole entries as one JSON array
     #[arg(long)]
     json: bool,
@@ -168,7 +184,7 @@ struct ListArgs {
 #[derive(Debug, Args)]
 struct StatusArgs {
     /// Admin listener of the gateway
-    #[arg(long, env = "MANIFOLD_ADMIN_URL", value_name = "URL", default_value = "http://127.0.0.1:9090")]
+    #[arg(long, env = "MANIFOLD_ADMIN_URL", value_name = "URL", default_value = ADMIN_URL)]
     admin_url: String,
     /// Give up after this long, for instance 30s
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
@@ -247,7 +263,7 @@ pub async fn run(arguments: Arguments) -> Exit {
         Command::Tools(args) => ask::tools(&args).await,
         Command::Resources(args) => ask::resources(&args).await,
         Command::Prompts(args) => ask::prompts(&args).await,
-        Command::Status(args) => ask::status(&args).await,
+        Command::Status(args) => servers::status(&args).await,
         Command::Call(args) => ask::call(&args).await,
     };
     done.unwrap_or_else(|failure| {

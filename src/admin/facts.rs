@@ -57,8 +57,10 @@ pub struct ServerFacts {
     pub required: bool,
     /// What it contributes to the catalog now.
     pub entries: EntryCounts,
-    /// Starts after the first one.
+    /// How often it was started again after it had served.
     pub restarts: u64,
+    /// Attempts to start or reach it that failed since it served last.
+    pub failed_attempts: u64,
     /// What went wrong last, in a sentence; kept after a recovery.
     pub last_error: Option<String>,
     /// Milliseconds until the next attempt, while backing off.

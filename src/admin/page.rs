@@ -117,6 +117,9 @@ fn write_server(page: &mut String, server: &ServerFacts) -> fmt::Result {
         server.entries.prompts,
         server.restarts,
     )?;
+    if server.failed_attempts > 0 {
+        write!(page, "failed attempts: {}<br>", server.failed_attempts)?;
+    }
     if let Some(retry) = server.retry_in_ms {
         write!(page, "next attempt in {:.1} s<br>", retry as f64 / 1000.0)?;
     }

@@ -28,6 +28,7 @@ impl Facts for Fake {
                 required: true,
                 entries: EntryCounts { tools: 3, resources: 2, templates: 1, prompts: 0 },
                 restarts: 1,
+                failed_attempts: 0,
                 last_error: None,
                 retry_in_ms: None,
                 server_info: Some(ServerInfo { name: "files".to_owned(), version: "1.2".to_owned() }),
@@ -47,7 +48,8 @@ impl Facts for Fake {
                 pid: None,
                 required: false,
                 entries: EntryCounts::default(),
-                restarts: 4,
+                restarts: 0,
+                failed_attempts: 4,
                 last_error: Some("connection refused <script>alert(1)</script>".to_owned()),
                 retry_in_ms: Some(2500),
                 server_info: None,
@@ -131,6 +133,8 @@ async fn servers_are_listed_in_order_with_documented_fields() {
     assert_eq!((&first["sinceSeconds"], &first["entries"]["tools"]), (&90.into(), &3.into()));
     assert_eq!(first["serverInfo"]["version"], "1.2");
     let second = &page["servers"][1];
+    assert_eq!((&first["restarts"], &first["failedAttempts"]), (&1.into(), &0.into()));
+    assert_eq!((&second["restarts"], &second["failedAttempts"]), (&0.into(), &4.into()));
     assert_eq!((&second["state"], &second["retryInMs"]), (&"backing_off".into(), &2500.into()));
     assert!(second["era"].is_null() && second["pid"].is_null());
 }
@@ -150,7 +154,11 @@ async fn the_page_escapes_what_servers_say_and_allows_no_script() {
     assert_eq!((status, headers["content-type"].to_str().unwrap()), (StatusCode::OK, HTML));
     assert!(text.contains("My &lt;Files&gt;") && text.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "{text}");
     assert!(!text.contains("<script"));
-    assert!(text.contains("next attempt in 2.5 s") && text.contains("backing off") && text.contains("1m 30s"));
+    assert!(
+        text.contains("failed attempts: 4<br>next attempt in 2.5 s")
+            && text.contains("backing off")
+            && text.contains("1m 30s")
+    );
     assert!(headers["content-security-policy"].to_str().unwrap().starts_with("default-src 'none'"));
     assert_eq!(headers["cache-control"], "no-store");
     assert_eq!(headers["x-content-type-options"], "nosniff");

@@ -65,6 +65,7 @@ impl Gathered {
             required: server.required,
             entries: snapshot.part(name).map(counts).unwrap_or_default(),
             restarts: status.restarts,
+            failed_attempts: status.failed_attempts,
             last_error: status.last_error.map(String::from),
             retry_in_ms: retry_in.map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)),
             server_info: status.server_info.as_deref().and_then(server_info),

@@ -1,17 +1,17 @@
-//! The commands that ask a running gateway: `tools`, `resources`, `prompts`, `status`, `call`.
+//! The commands that speak MCP to a running gateway: `tools`, `resources`, `prompts`, `call`.
 //!
 //! Each is one or a few requests over [`Endpoint`], then a table or JSON on standard output. Entries stay the JSON text
 //! that came, so `--json` shows numbers and unknown fields as the server wrote them.
 
 use std::io::{self, IsTerminal, Read, Write};
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::endpoint::{Answer, Endpoint, EndpointError, Outgoing};
-use super::output::{complain, for_terminal, is_watched, passing, width};
-use super::{CallArgs, Exit, Failure, GatewayArgs, ListArgs, StatusArgs, table};
-use crate::config::nearest;
+use super::output::{for_terminal, is_watched, passing, width};
+use super::servers::conclude;
+use super::suggest::suggestions;
+use super::{CallArgs, Exit, Failure, GatewayArgs, ListArgs, table};
 use crate::protocol::code;
 use crate::protocol::header::ParamHeaders;
 use crate::protocol::method::{Method, notification};
@@ -21,9 +21,6 @@ use crate::protocol::object::{self, Object};
 const PAGES_MAX: usize = 1000;
 /// Bytes of tool arguments from a file or standard input: what a gateway takes at most by default.
 const ARGUMENTS_MAX: u64 = 4 * 1024 * 1024;
-
-/// Names that are suggested for one that several servers have.
-const SUGGESTIONS_MAX: usize = 5;
 
 impl From<EndpointError> for Failure {
     fn from(error: EndpointError) -> Self {
@@ -42,7 +39,8 @@ impl From<EndpointError> for Failure {
 pub(super) async fn tools(args: &ListArgs) -> Result<Exit, Failure> {
     let tools = list(&connect(&args.gateway)?, Method::ToolsList, "tools").await?;
     let row = |tool: &Object<'_>| [text(tool, "name"), about(tool)];
-    show(args.json, ["NAME", "ABOUT"], &tools, row)
+    show(args.json, ["NAME", "ABOUT"], &tools, row)?;
+    conclude(args, tools.is_empty()).await
 }
 
 /// `resources`: those that are listed, then the templates.
@@ -54,35 +52,16 @@ pub(super) async fn resources(args: &ListArgs) -> Result<Exit, Failure> {
         let uri = entry.string("uri").or_else(|| entry.string("uriTemplate")).unwrap_or_default().into_owned();
         [uri, text(entry, "name"), text(entry, "mimeType"), about(entry)]
     };
-    show(args.json, ["URI", "NAME", "TYPE", "ABOUT"], &entries, row)
+    show(args.json, ["URI", "NAME", "TYPE", "ABOUT"], &entries, row)?;
+    conclude(args, entries.is_empty()).await
 }
 
 /// `prompts`.
 pub(super) async fn prompts(args: &ListArgs) -> Result<Exit, Failure> {
     let prompts = list(&connect(&args.gateway)?, Method::PromptsList, "prompts").await?;
     let row = |prompt: &Object<'_>| [text(prompt, "name"), prompt_arguments(prompt), about(prompt)];
-    show(args.json, ["NAME", "ARGUMENTS", "ABOUT"], &prompts, row)
-}
-
-/// `status`: bad news when an enabled server is not ready.
-pub(super) async fn status(args: &StatusArgs) -> Result<Exit, Failure> {
-    let url = format!("{}/api/servers", args.admin_url.trim_end_matches('/'));
-    let (status, page) = Endpoint::new(&url, args.timeout)?.get().await?;
-    let listed = serde_json::from_str::<Servers>(&page).ok().filter(|_| status.is_success());
-    let Some(Servers { servers }) = listed else {
-        let message = format!("{url} does not answer like an admin listener (status {status})");
-        return Err(Failure::new(Exit::Unreachable, message));
-    };
-    let mut stdout = io::stdout().lock();
-    if args.json {
-        writeln!(stdout, "{page}")?;
-    } else {
-        let rows: Vec<_> = servers.iter().map(ServerLine::row).collect();
-        let heads = ["SERVER", "STATE", "SPEAKS", "TOOLS", "RESOURCES", "PROMPTS", "RESTARTS", "NOTE"];
-        stdout.write_all(table::render(heads, &rows, width()).as_bytes())?;
-    }
-    let is_well = servers.iter().all(|server| matches!(&*server.state, "ready" | "disabled"));
-    Ok(if is_well { Exit::Ok } else { Exit::Problem })
+    show(args.json, ["NAME", "ARGUMENTS", "ABOUT"], &prompts, row)?;
+    conclude(args, prompts.is_empty()).await
 }
 
 /// `call`: bad news when the tool says that it failed.
@@ -122,13 +101,9 @@ fn explained(name: &str, answer: Answer) -> Result<Answer, Failure> {
 /// No tool has this name. Several servers may have it as their own name for one.
 fn unknown(name: &str, tools: &[String]) -> Failure {
     let names: Vec<String> = tools.iter().filter_map(|tool| Some(text(&Object::parse(tool).ok()?, "name"))).collect();
-    let suffix = format!("__{name}");
-    let mut owned: Vec<&str> = names.iter().map(String::as_str).filter(|known| known.ends_with(&suffix)).collect();
-    owned.truncate(SUGGESTIONS_MAX);
-    let advice = match (owned.is_empty(), nearest(name, names.iter().map(String::as_str))) {
-        (false, _) => format!("did you mean {}?", owned.join(" or ")),
-        (true, Some(near)) => format!("did you mean {near}?"),
-        (true, None) => "`manifold tools` lists those that there are".to_owned(),
+    let advice = match &*suggestions(name, &names) {
+        [] => "`manifold tools` lists those that there are".to_owned(),
+        near => format!("did you mean {}?", near.join(" or ")),
     };
     Failure::new(Exit::Problem, format!("unknown tool: {name}; {advice}"))
 }
@@ -214,7 +189,7 @@ fn show<const N: usize>(
     heads: [&str; N],
     entries: &[String],
     row: impl Fn(&Object<'_>) -> [String; N],
-) -> Result<Exit, Failure> {
+) -> Result<(), Failure> {
     let page = match json {
         true if entries.is_empty() => "[]\n".to_owned(),
         true => format!("[\n{}\n]\n", entries.join(",\n")),
@@ -223,11 +198,7 @@ fn show<const N: usize>(
             table::render(heads, &rows, width())
         }
     };
-    io::stdout().write_all(page.as_bytes())?;
-    if entries.is_empty() {
-        complain("nothing is listed; `manifold status` shows how the servers stand");
-    }
-    Ok(Exit::Ok)
+    Ok(io::stdout().write_all(page.as_bytes())?)
 }
 
 fn text(entry: &Object<'_>, key: &str) -> String {
@@ -319,63 +290,6 @@ fn block_text(block: &Object<'_>) -> String {
     }
 }
 
-/// `/api/servers` as far as the table shows it; an older or newer gateway may leave out or add fields.
-#[derive(Debug, Deserialize)]
-struct Servers {
-    servers: Vec<ServerLine>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ServerLine {
-    name: String,
-    state: String,
-    revision: Option<String>,
-    entries: Entries,
-    restarts: u64,
-    last_error: Option<String>,
-    retry_in_ms: Option<u64>,
-    conflicts: Vec<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Entries {
-    tools: u64,
-    resources: u64,
-    templates: u64,
-    prompts: u64,
-}
-
-impl ServerLine {
-    fn row(&self) -> [String; 8] {
-        let Entries { tools, resources, templates, prompts } = self.entries;
-        [
-            self.name.clone(),
-            self.state.replace('_', " "),
-            self.revision.clone().unwrap_or_else(|| "-".to_owned()),
-            tools.to_string(),
-            (resources + templates).to_string(),
-            prompts.to_string(),
-            self.restarts.to_string(),
-            self.note(),
-        ]
-    }
-
-    /// What an operator would ask next. An error that is over is not shown here; the admin page keeps it.
-    fn note(&self) -> String {
-        let mut notes = Vec::new();
-        if let Some(retry) = self.retry_in_ms {
-            notes.push(format!("next attempt in {} s", retry.div_ceil(1000)));
-        }
-        notes.extend(self.last_error.clone().filter(|_| self.state != "ready"));
-        if !self.conflicts.is_empty() {
-            notes.push(format!("hidden, names claimed twice: {}", self.conflicts.join(", ")));
-        }
-        notes.join("; ")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -412,17 +326,6 @@ mod tests {
         ] {
             assert_eq!(progress_line(&Object::parse(params).unwrap()), want);
         }
-    }
-
-    #[test]
-    fn a_server_line_says_what_to_ask_next() {
-        let line: ServerLine = serde_json::from_str(
-            r#"{"name":"slow","state":"backing_off","retryInMs":2400,"lastError":"refused","entries":{"tools":2},"new":1}"#,
-        )
-        .unwrap();
-        assert_eq!(line.row(), ["slow", "backing off", "-", "2", "0", "0", "0", "next attempt in 3 s; refused"]);
-        let line: ServerLine = serde_json::from_str(r#"{"state":"ready","lastError":"old news"}"#).unwrap();
-        assert_eq!(line.note(), "");
     }
 
     #[test]

@@ -69,6 +69,18 @@ fn the_reference_has_every_key_and_nothing_but_defaults() {
     expected.timeouts.probe = settings::PROBE_STDIO;
     expected.timeouts.initialize = settings::INITIALIZE_RUNNER;
     assert_eq!(servers[0], expected);
+    // These two depend on the server, so the file only tells of them.
+    let Timeouts { probe, initialize, .. } = config.timeouts;
+    for said in [
+        format!("# probe: {}s          # unless written, {}s for", probe.as_secs(), settings::PROBE_STDIO.as_secs()),
+        format!(
+            "# initialize: {}s     # unless written, {}s for",
+            initialize.as_secs(),
+            settings::INITIALIZE_RUNNER.as_secs()
+        ),
+    ] {
+        assert!(text.contains(&said), "config/manifold.yaml does not say `{said}`");
+    }
 
     let defaults =
         tree::Node::new(tree::Value::Map(section::Section::layer(&Config::default())), tree::Origin::Default);

@@ -64,10 +64,14 @@ async fn single(State(edge): State<Arc<Edge>>, Path(name): Path<String>, request
     answer(edge, Some(&name), request).await
 }
 
-async fn nothing_here(State(edge): State<Arc<Edge>>) -> Response {
+async fn nothing_here(State(edge): State<Arc<Edge>>, request: Request) -> Response {
     let refusal = not_found("nothing is served here; the MCP endpoint is /mcp");
     edge.gateway.metrics().refusal(refusal::label(&refusal));
-    reply::refused(&refusal, None)
+    refused(&refusal, guard::is_person(&request))
+}
+
+fn refused(refusal: &Refusal, is_person: bool) -> Response {
+    if is_person { reply::for_a_person(refusal) } else { reply::refused(refusal, None) }
 }
 
 async fn answer(edge: Arc<Edge>, name: Option<&str>, request: Request) -> Response {
@@ -79,7 +83,7 @@ async fn answer(edge: Arc<Edge>, name: Option<&str>, request: Request) -> Respon
         Ok(response) => response,
         Err(refusal) => {
             record(None, began, Some(refusal.status), Outcome::refused(&refusal), About::default());
-            if is_person { reply::for_a_person(refusal.status) } else { reply::refused(&refusal, None) }
+            refused(&refusal, is_person)
         }
     }
 }

@@ -22,12 +22,13 @@ use crate::protocol::code;
 use crate::protocol::header::MCP_SESSION_ID;
 use crate::protocol::revision::Era;
 
-const FOR_A_PERSON: &str = "This is an MCP endpoint: programs speak to it, browsers do not. Give its address to an MCP host \
-    (an assistant, an editor, an agent) as a server of type HTTP. People have a page at the admin listener, whose address \
-    the gateway says when it starts.\n";
+const FOR_A_PERSON: &str = "This is an MCP endpoint: programs speak to it, browsers do not.\n\
+    Give the address of /mcp here to an MCP host (an assistant, an editor, an agent) as a server of type HTTP.\n\
+    People have a page at the admin listener, whose address the gateway says when it starts.\n";
 
-/// The status of a JSON-RPC reply. Who is turned away reads it in either era (protocol.md §11). Otherwise: legacy clients read 400 and 404 as news about their transport or session, so for
-/// them an error rides on 200; modern ones have statuses for four codes, and every other error is content.
+/// The status of a JSON-RPC reply. Who is turned away reads it in either era (protocol.md §11). Otherwise: legacy
+/// clients read 400 and 404 as news about their transport or session, so for them an error rides on 200; modern ones
+/// have statuses for four codes, and every other error is content.
 pub fn status(era: Era, reply: &Reply) -> StatusCode {
     match (era, reply.error) {
         _ if reply.turned_away => StatusCode::SERVICE_UNAVAILABLE,
@@ -107,10 +108,15 @@ pub fn refused(refusal: &Refusal, id: Option<&str>) -> Response {
     response
 }
 
-/// What somebody reads who opened the endpoint in a browser.
-pub fn for_a_person(status: StatusCode) -> Response {
-    let mut response = Response::new(Body::from(FOR_A_PERSON));
-    *response.status_mut() = status;
+/// What somebody reads who opened the listener in a browser. That a session or a media type is missing is no news to a
+/// person; that the address is wrong is.
+pub fn for_a_person(refusal: &Refusal) -> Response {
+    let text = match refusal.status {
+        StatusCode::NOT_FOUND | StatusCode::FORBIDDEN => format!("{}\n\n{FOR_A_PERSON}", refusal.message.trim_end()),
+        _ => FOR_A_PERSON.to_owned(),
+    };
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = refusal.status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response
 }

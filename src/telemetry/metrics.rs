@@ -79,8 +79,10 @@ families! {
         in_flight: Gauges = "manifold_calls_in_flight" ["server"];
         /// 1 for the state that an upstream is in, 0 for the others.
         state: Gauges = "manifold_upstream_state" ["server", "state"];
-        /// Starts of an upstream after its first one.
+        /// Starts of an upstream after it had served.
         restarts: Counters = "manifold_upstream_restarts_total" ["server", "reason"];
+        /// Attempts to start or reach an upstream that failed.
+        failed_attempts: Counters = "manifold_upstream_failed_attempts_total" ["server"];
         /// Lines of an upstream that were thrown away: log lines above the rate limit, output that is no message.
         lines: Counters = "manifold_upstream_lines_dropped_total" ["server", "source"];
         /// Entries that an upstream contributes to the catalog now.
@@ -197,6 +199,7 @@ impl Metrics {
             let _ = f.duration.remove_label_values(&[name, method.as_str()]);
         }
         let _ = f.in_flight.remove_label_values(&[name]);
+        let _ = f.failed_attempts.remove_label_values(&[name]);
         remove(&f.state, name, UpstreamState::ALL.map(UpstreamState::as_str));
         remove(&f.restarts, name, RestartReason::ALL.map(RestartReason::as_str));
         remove(&f.lines, name, LineSource::ALL.map(LineSource::as_str));

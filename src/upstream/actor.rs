@@ -198,10 +198,13 @@ impl Actor {
     /// Tells everybody that it is gone; its entries stay for the grace period.
     async fn gone(&mut self, why: &str, served: bool) {
         let now = Instant::now();
-        self.plan.metrics.restart(if served { RestartReason::Closed } else { RestartReason::Dial });
+        match served {
+            true => self.plan.metrics.restart(RestartReason::Closed),
+            false => self.plan.metrics.failed_attempt(),
+        }
         self.set(|s| {
             s.last_error = Some(why.into());
-            s.restarts += 1;
+            *(if served { &mut s.restarts } else { &mut s.failed_attempts }) += 1;
             s.failing = true;
             (s.revision, s.pid) = (None, None);
         });

@@ -48,8 +48,10 @@ pub struct Status {
     pub server_info: Option<Box<str>>,
     /// Its capabilities as it wrote them.
     pub capabilities: Option<Box<str>>,
-    /// How often it was dialled again after it had served or failed.
+    /// How often it was started again after it had served.
     pub restarts: u64,
+    /// Attempts to start or reach it that failed since it served last.
+    pub failed_attempts: u64,
     /// The last failure, for the operator.
     pub last_error: Option<Box<str>>,
     /// Items of its lists that could not be used, one sentence each.
@@ -69,6 +71,7 @@ impl Status {
             server_info: None,
             capabilities: None,
             restarts: 0,
+            failed_attempts: 0,
             last_error: None,
             complaints: Vec::new(),
             failing: false,

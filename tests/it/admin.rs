@@ -185,6 +185,26 @@ async fn the_page_shows_servers_as_text_whatever_they_call_themselves() {
     gateway.stop().await;
 }
 
+#[tokio::test]
+async fn a_person_who_types_a_path_finds_the_pages_from_any_of_them() {
+    let gateway = Gateway::with(json!({"mcpServers": {}})).await;
+    let (status, page) = get(&gateway.admin("/")).await;
+    assert_eq!(status, StatusCode::OK);
+    let (missing, list) = get(&gateway.admin("/status")).await;
+    assert_eq!((missing, list.lines().count()), (StatusCode::NOT_FOUND, 1), "{list}");
+    for path in ["/healthz", "/readyz", "/metrics", "/api/servers", "/api/catalog"] {
+        assert!(page.contains(&format!("href=\"{path}\"")) && list.contains(path), "{path}: {page} {list}");
+        assert_eq!(get(&gateway.admin(path)).await.0, StatusCode::OK, "{path}");
+    }
+    for path in ["/", "/healthz", "/readyz", "/metrics", "/api/servers", "/api/catalog"] {
+        let head = Client::modern(&gateway.admin(path)).send(Method::HEAD, HeaderMap::new(), String::new()).await;
+        assert_eq!(head.status, StatusCode::OK, "{path}");
+        assert!(head.headers.contains_key("content-type"), "{path}");
+        assert_eq!(head.text().await, "", "{path}");
+    }
+    gateway.stop().await;
+}
+
 /// Pages of other origins reach us through a name of their own that resolves to loopback: the name gives them away.
 #[tokio::test]
 async fn a_foreign_host_learns_nothing() {

@@ -28,6 +28,7 @@ async fn without_a_configuration_it_serves_the_demo_and_says_so() {
     assert!(admin.starts_with("  admin     http://127.0.0.1:") && !admin.ends_with(":0/"), "{admin}");
     assert_eq!(config, "  config    none found: serving the built-in demo servers");
     assert_eq!(servers, "  servers   alpha, beta");
+    assert_eq!(serving.said.matches("demo servers").count(), 1, "{}", serving.said);
 
     let tools = Client::modern(&serving.url()).result("tools/list", json!({})).await;
     let names: Vec<&str> = tools["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
@@ -222,45 +223,6 @@ async fn an_address_that_is_taken_is_named_with_its_setting() {
     assert_eq!(ended.code, FAILED);
     let said = ended.stderr.lines().last().unwrap();
     assert!(said.contains(&format!("cannot listen on {taken} (listen): ")) && said.contains("port 0"), "{said}");
-    serving.terminate().await;
-}
-
-#[tokio::test]
-async fn nothing_to_list_is_said_beside_the_empty_table() {
-    let config = "mcpServers:\n  gone: { command: \"false\" }\n";
-    let serving = Serving::start(Some(config), &[], &[]).await;
-    let listed = run(&["tools", "--url", &serving.url()]).await;
-    assert_eq!((listed.code, listed.stdout.trim()), (OK, "NAME  ABOUT"));
-    assert_eq!(listed.stderr, "manifold: nothing is listed; `manifold status` shows how the servers stand\n");
-    let status = run(&["status", "--admin-url", &serving.admin("/")]).await;
-    assert_eq!(status.code, PROBLEM, "{}", status.stdout);
-    assert!(status.stdout.contains("gone") && status.stdout.contains("the process ended"), "{}", status.stdout);
-    serving.terminate().await;
-}
-
-#[tokio::test]
-async fn localhost_is_an_address_too_and_what_is_none_is_explained() {
-    let ended = run(&["serve", "--listen", "localhost"]).await;
-    assert_eq!(ended.code, USAGE);
-    assert!(ended.stderr.contains("such as 127.0.0.1:8080"), "{}", ended.stderr);
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = taken.local_addr().unwrap();
-    let ended = run(&["serve", "--listen", &format!("localhost:{}", address.port())]).await;
-    assert_eq!(ended.code, FAILED, "{}", ended.stderr);
-    assert!(ended.stderr.contains(&format!("cannot listen on {address} (listen)")), "{}", ended.stderr);
-}
-
-#[tokio::test]
-async fn a_browser_at_the_endpoint_reads_what_it_is() {
-    let serving = Serving::start(None, &[], &[]).await;
-    let (status, text) = get(&serving.url()).await;
-    assert!(status == 400 && text.contains("Mcp-Session-Id"), "a program gets a message: {status} {text}");
-    let mut headers = http::HeaderMap::new();
-    headers.insert("accept", "text/html,application/xhtml+xml,*/*;q=0.8".parse().unwrap());
-    let reply = Client::modern(&serving.url()).send(http::Method::GET, headers, "").await;
-    assert_eq!(reply.status, 400);
-    let text = reply.text().await;
-    assert!(text.starts_with("This is an MCP endpoint"), "{text}");
     serving.terminate().await;
 }
 

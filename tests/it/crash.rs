@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::support::app::Gateway;
 use crate::support::client::Client;
+use crate::support::scrape::Scrape;
 use crate::support::upstream::{Script, Step, Upstream, tool};
 use crate::support::watch::{call_failure, call_text, server, tool_names, wait_server, with};
 
@@ -40,9 +41,10 @@ async fn dead_servers_cost_nobody_else_anything_and_say_what_is_wrong() {
         ("closed", &["cannot connect"]),
         ("leaves", &["ended", "exit status: 1"]),
     ] {
-        let row = wait_server(&gateway, name, |row| row["restarts"].as_u64() > Some(1)).await;
+        let row = wait_server(&gateway, name, |row| row["failedAttempts"].as_u64() > Some(1)).await;
         let error = row["lastError"].as_str().unwrap();
         assert!(says.iter().all(|part| error.contains(part)), "{name}: {error}");
+        assert_eq!(row["restarts"], 0, "{name} never ran");
     }
     assert_eq!(server(&gateway, "ok").await["restarts"], 0);
     gateway.stop().await;
@@ -116,10 +118,29 @@ async fn reconnecting_never_gives_up() {
     let upstream = Upstream::http(echo("late")).await;
     upstream.kill().await;
     let gateway = Gateway::over(&[("late", &upstream)]).await;
-    wait_server(&gateway, "late", |row| row["restarts"].as_u64() > Some(20)).await;
+    wait_server(&gateway, "late", |row| row["failedAttempts"].as_u64() > Some(20)).await;
     upstream.revive().await;
     gateway.wait_state("late", "ready").await;
     assert_eq!(call_text(&Client::modern(&gateway.url()), "late__echo").await, r#"{"n":1}"#);
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn attempts_that_fail_are_counted_apart_from_restarts() {
+    let upstream = Upstream::http(echo("a")).await;
+    let gateway = Gateway::over(&[("a", &upstream)]).await;
+    gateway.wait_state("a", "ready").await;
+    upstream.kill().await;
+    // A server over HTTP is known to be gone when it is asked.
+    call_failure(&Client::modern(&gateway.url()), "a__echo").await;
+    let row = wait_server(&gateway, "a", |row| row["failedAttempts"].as_u64() > Some(2)).await;
+    assert_eq!(row["restarts"], 1, "{row}");
+    upstream.revive().await;
+    let row = wait_server(&gateway, "a", |row| row["state"] == "ready").await;
+    assert_eq!((&row["restarts"], &row["failedAttempts"]), (&json!(1), &json!(0)), "{row}");
+    let scrape = Scrape::of(&gateway).await;
+    assert_eq!(scrape.value(r#"manifold_upstream_restarts_total{reason="closed",server="a"}"#), 1.0);
+    assert!(scrape.value(r#"manifold_upstream_failed_attempts_total{server="a"}"#) > 2.0);
     gateway.stop().await;
 }
 

@@ -43,6 +43,7 @@ mod shutdown;
 mod stdio_child;
 mod stdio_downstream;
 mod streams;
+mod stuck;
 mod subscriptions;
 mod support;
 mod tidy;

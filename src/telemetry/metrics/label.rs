@@ -71,16 +71,8 @@ label! {
     RestartReason {
         /// Its process ended or its connection was closed.
         Closed = "closed",
-        /// It could not be reached, or the handshake failed.
-        Dial = "dial",
-        /// It stopped answering.
-        Silent = "silent",
-        /// It broke the protocol beyond repair.
-        Protocol = "protocol",
         /// Our own code for it panicked.
         Panic = "panic",
-        /// Its configuration changed, or somebody asked for it.
-        Requested = "requested",
     }
 }
 

@@ -112,6 +112,7 @@ pub struct ServerMetrics {
     pub calls: Arc<CallMetrics>,
     state: [Gauge; UpstreamState::COUNT],
     restarts: [Counter; RestartReason::COUNT],
+    failed_attempts: Counter,
     lines: [Counter; LineSource::COUNT],
     entries: [Gauge; EntryKind::COUNT],
     truncations: [Counter; EntryKind::COUNT],
@@ -125,6 +126,7 @@ impl ServerMetrics {
             calls: Arc::new(CallMetrics::new(families, server)),
             state: UpstreamState::ALL.map(|v| f.state.with_label_values(&[server, v.as_str()])),
             restarts: RestartReason::ALL.map(|v| f.restarts.with_label_values(&[server, v.as_str()])),
+            failed_attempts: f.failed_attempts.with_label_values(&[server]),
             lines: LineSource::ALL.map(|v| f.lines.with_label_values(&[server, v.as_str()])),
             entries: EntryKind::ALL.map(|v| f.entries.with_label_values(&[server, v.as_str()])),
             truncations: EntryKind::ALL.map(|v| f.truncations.with_label_values(&[server, v.as_str()])),
@@ -139,9 +141,14 @@ impl ServerMetrics {
         }
     }
 
-    /// The upstream is started again.
+    /// The upstream is started again after it had served.
     pub fn restart(&self, reason: RestartReason) {
         self.restarts[reason as usize].inc();
+    }
+
+    /// The upstream could not be started or reached, or did not come through the handshake.
+    pub fn failed_attempt(&self) {
+        self.failed_attempts.inc();
     }
 
     /// Lines of the upstream were thrown away.

@@ -96,7 +96,8 @@ fn guards_move_gauges_both_ways() {
 fn counters_go_to_their_own_series() {
     let metrics = Metrics::new().unwrap();
     let server = metrics.server("files");
-    server.restart(RestartReason::Silent);
+    server.restart(RestartReason::Closed);
+    server.failed_attempt();
     server.lines_dropped(LineSource::Noise, 3);
     server.set_entries(EntryKind::Prompts, 4);
     server.truncation(EntryKind::Tools);
@@ -106,8 +107,9 @@ fn counters_go_to_their_own_series() {
     metrics.snapshot(12, 2);
     let page = metrics.render();
     for line in [
-        r#"manifold_upstream_restarts_total{reason="silent",server="files"} 1"#,
-        r#"manifold_upstream_restarts_total{reason="closed",server="files"} 0"#,
+        r#"manifold_upstream_restarts_total{reason="closed",server="files"} 1"#,
+        r#"manifold_upstream_restarts_total{reason="panic",server="files"} 0"#,
+        r#"manifold_upstream_failed_attempts_total{server="files"} 1"#,
         r#"manifold_upstream_lines_dropped_total{server="files",source="noise"} 3"#,
         r#"manifold_catalog_entries{kind="prompts",server="files"} 4"#,
         r#"manifold_truncations_total{kind="tools",server="files"} 1"#,
@@ -124,9 +126,10 @@ fn counters_go_to_their_own_series() {
 #[test]
 fn a_server_that_comes_back_goes_on_counting_and_a_forgotten_one_leaves_nothing() {
     let metrics = Metrics::new().unwrap();
-    let count = |n: u64| format!(r#"manifold_upstream_restarts_total{{reason="dial",server="files"}} {n}"#);
-    metrics.server("files").restart(RestartReason::Dial);
-    metrics.server("files").restart(RestartReason::Dial);
+    let count = |n: u64| format!(r#"manifold_upstream_restarts_total{{reason="closed",server="files"}} {n}"#);
+    metrics.server("files").restart(RestartReason::Closed);
+    metrics.server("files").restart(RestartReason::Closed);
+    metrics.server("files").failed_attempt();
     assert!(has(&metrics.render(), &count(2)));
     metrics.server("other").calls.record(Method::Complete, Era::Modern, Outcome::Ok, Duration::ZERO);
     metrics.forget("files");

@@ -320,7 +320,7 @@ impl Serving {
         actor.backoff.serving(Instant::now());
         actor.set(|s| {
             s.phase = Phase::Ready;
-            s.failing = false;
+            (s.failing, s.failed_attempts) = (false, 0);
             s.complaints = unreadable.into_iter().chain(complaints.iter().map(ToString::to_string)).collect();
         });
         self.refreshing = false;
