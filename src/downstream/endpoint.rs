@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Response;
@@ -60,12 +61,20 @@ async fn merged(State(edge): State<Arc<Edge>>, request: Request) -> Response {
     answer(edge, None, request).await
 }
 
-async fn single(State(edge): State<Arc<Edge>>, Path(name): Path<String>, request: Request) -> Response {
+/// A name that is no text is the name of nobody; who asks for it passes the guards first, as for any other.
+async fn single(
+    State(edge): State<Arc<Edge>>,
+    name: Result<Path<String>, PathRejection>,
+    request: Request,
+) -> Response {
+    let name = name.map(|Path(name)| name).unwrap_or_default();
     answer(edge, Some(&name), request).await
 }
 
 async fn nothing_here(State(edge): State<Arc<Edge>>, request: Request) -> Response {
-    let refusal = not_found("nothing is served here; the MCP endpoint is /mcp");
+    let served = guard::check(&request, &edge.hosts, &edge.settings);
+    let refusal = served.err().filter(|refusal| refusal.status == StatusCode::FORBIDDEN);
+    let refusal = refusal.unwrap_or_else(|| not_found("nothing is served here; the MCP endpoint is /mcp"));
     edge.gateway.metrics().refusal(refusal::label(&refusal));
     refused(&refusal, guard::is_person(&request))
 }

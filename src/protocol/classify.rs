@@ -325,9 +325,12 @@ fn served(version: &str) -> Result<(), Refusal> {
     Err(Refusal { data: Some(supported_instead_of(version)), ..refusal })
 }
 
-/// A client picks from the list and tries again, so what it has just tried is not on it.
+/// A client picks from the list and tries again, so one that tried a legacy revision in this way, in which none is
+/// spoken, is not led to another one (protocol.md §1.8).
 fn supported_instead_of(requested: &str) -> String {
-    let supported: Vec<_> = Revision::ALL.iter().map(|r| r.as_str()).filter(|r| *r != requested).collect();
+    let is_legacy = Revision::parse(requested).is_some();
+    let offered = Revision::ALL.iter().filter(|r| !is_legacy || r.era() == Era::Modern);
+    let supported: Vec<_> = offered.map(|r| r.as_str()).collect();
     let mut out = Vec::new();
     let mut w = ObjectWriter::begin(&mut out);
     w.raw("supported", &format!("[\"{}\"]", supported.join("\",\"")));

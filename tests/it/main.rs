@@ -21,6 +21,7 @@ mod list_changed;
 mod listing;
 mod listing_start;
 mod logs;
+mod markers;
 mod metrics;
 mod mirrored;
 mod names;

@@ -50,7 +50,8 @@ pub enum Step {
     /// Sends a notification on the call's stream: method, raw params.
     Notify(String, String),
     /// Asks: method and raw params. A legacy peer gets a request and the call waits; a modern one gets `input_required` with
-    /// a `requestState` that is checked, and consecutive asks become one round. See [`Step::Answers`].
+    /// a `requestState` that is checked, and consecutive asks become one round. See [`Step::Answers`]. Towards a legacy peer
+    /// `$ARGUMENTS` becomes the arguments of the call, as text.
     Ask(String, String),
     /// Writes these bytes as they are: a line of noise on stdout, or between the events of a stream (a legal comment
     /// there starts with `:`).

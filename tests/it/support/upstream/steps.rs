@@ -93,7 +93,9 @@ impl Call<'_> {
             Step::ProgressAt(values) => self.progress(values.iter().copied()).await,
             Step::Notify(method, params) => self.leg.notify(method, params).await,
             Step::Ask(method, params) => {
-                let answer = self.engine.ask(method, params, self.leg).await;
+                let quoted = Value::from(self.params.arguments.map_or("absent", RawValue::get)).to_string();
+                let params = params.replace("$ARGUMENTS", quoted.trim_matches('"'));
+                let answer = self.engine.ask(method, &params, self.leg).await;
                 self.answers.push(answer.map_or("null".into(), |answer| content_of(&answer)));
             }
             Step::Noise(text) => self.leg.send(Frame::Noise(text.clone())).await,
