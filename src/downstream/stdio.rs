@@ -187,8 +187,11 @@ impl Process {
             (Ok(Line::Legacy), _) => self.legacy(line, message).await,
             (Ok(Line::Cancel), Message::Notification(notification)) => {
                 let id = cancelled_id(notification).map(OwnedId::from);
-                if let Some(token) = id.and_then(|id| self.outstanding.get(&id)) {
-                    token.cancel();
+                match (id.and_then(|id| self.outstanding.get(&id)), &self.legacy) {
+                    (Some(token), _) => token.cancel(),
+                    // What came in a batch is known to the conversation alone.
+                    (None, Some(conversation)) => conversation.notified(notification),
+                    (None, None) => {}
                 }
             }
             (Ok(Line::Ignored(why)), _) => tracing::debug!(why, "a line was ignored"),
@@ -255,7 +258,8 @@ impl Process {
         W: Future<Output = Option<Reply>> + Send + 'static,
     {
         let id = OwnedId::from(request.id);
-        if self.outstanding.contains_key(&id) {
+        let in_a_batch = self.legacy.as_ref().is_some_and(|legacy| legacy.session().is_serving(&id));
+        if in_a_batch || self.outstanding.contains_key(&id) {
             let refusal = Refusal::invalid("duplicate_id", "another request with this id is still being served");
             return self.refuse(&refusal, Some(request.id.as_raw())).await;
         }

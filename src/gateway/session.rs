@@ -148,6 +148,11 @@ impl Session {
         Ok(InFlight { session: self, id, cancelled })
     }
 
+    /// Whether the request with this id is being served.
+    pub fn is_serving(&self, id: &OwnedId) -> bool {
+        self.lock().in_flight.contains_key(id)
+    }
+
     /// `notifications/cancelled`: stops the request with this id, if it is being served. Unknown ids are ignored.
     pub fn cancel(&self, id: Id<'_>) {
         if let Some(token) = self.lock().in_flight.get(&OwnedId::from(id)) {

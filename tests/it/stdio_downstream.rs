@@ -30,6 +30,7 @@ impl Host {
             .arg("stdio")
             .arg("--config")
             .arg(&file)
+            .env("MANIFOLD_STATE_DIR", folder.path())
             .current_dir(folder.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -238,4 +239,24 @@ async fn what_is_in_flight_when_the_input_ends_is_still_answered() {
     upstream.release("slow").await;
     let result = json!({"content": [{"type": "text", "text": "absent"}]});
     host.end(&[json!({"jsonrpc": "2.0", "id": 7, "result": result})]).await;
+}
+
+#[tokio::test]
+async fn what_came_in_a_batch_has_its_id_and_can_be_withdrawn() {
+    let upstream = Upstream::stdio(Script::new("s").tool("held", [Step::Hold, Step::Echo]).legacy_only()).await;
+    let mut host = Host::over(&upstream);
+    host.say(&initialize("2025-03-26")).await;
+    host.answer().await;
+    host.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    let held = request(json!(5), "tools/call", json!({"name": "s__held", "arguments": {}}));
+    host.say(&format!("[{held},{}]", request(json!(6), "ping", json!({})))).await;
+    upstream.wait_for(|got| got.method() == "tools/call").await;
+    host.say(&request(json!(5), "ping", json!({}))).await;
+    let again = host.answer().await;
+    assert_eq!((&again["id"], &again["error"]["code"]), (&json!(5), &json!(-32600)), "{again}");
+    host.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}"#).await;
+    let answers = host.answer().await;
+    let ids: Vec<&Value> = answers.as_array().expect("a batch").iter().map(|answer| &answer["id"]).collect();
+    assert_eq!(ids, [&json!(6)], "the one that was withdrawn is not answered");
+    upstream.wait_for(|got| got.method() == "notifications/cancelled").await;
 }
