@@ -88,7 +88,7 @@ pub struct Complaint {
 pub enum Reason {
     /// Left out: not a JSON object, or one with a key twice.
     NotAnObject,
-    /// Left out: nested deeper than [`DEPTH_MAX`](crate::protocol::depth::DEPTH_MAX), which many a reader of the whole list
+    /// Left out: nested deeper than [`DEPTH_MAX`], which many a reader of the whole list
     /// would give up on.
     TooDeep,
     /// Left out: this member, which its kind must have, is missing or not a string.
