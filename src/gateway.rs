@@ -27,7 +27,7 @@ pub mod target;
 mod watching;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -80,8 +80,8 @@ pub struct Parts {
     pub draining: CancellationToken,
     /// Our implementation object, JSON text.
     pub server_info: Arc<str>,
-    /// When the gateway was made.
-    pub started: Instant,
+    /// The wall clock: sealed states mean the same after a restart, and at another instance.
+    pub wall: fn() -> SystemTime,
 }
 
 /// Limits of the gateway itself.

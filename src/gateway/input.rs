@@ -6,6 +6,7 @@
 //! | legacy | through its session (`exchange`) | asked and called again ([`Gateway::next_round`]) |
 
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use tokio::time::sleep;
 
@@ -121,9 +122,9 @@ impl Gateway {
         Ok(())
     }
 
-    /// Seconds since the gateway started: the clock of sealed states.
+    /// The clock of sealed states. One that is set to before 1970 stands still.
     fn seconds(&self) -> u64 {
-        self.0.started.elapsed().as_secs()
+        (self.0.wall)().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
     }
 }
 

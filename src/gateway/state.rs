@@ -46,7 +46,7 @@ pub enum Held {
     Upstream(String),
     /// A call that this gateway holds open.
     Call {
-        /// Its key in the table of suspended calls.
+        /// Its key in the table of suspended calls; no other process has one like it.
         key: u64,
         /// The round that the client was given.
         round: u32,
@@ -87,7 +87,8 @@ impl Sealer {
         Ok(Self { first: ready(first)?, older: older.iter().map(ready).collect::<Result<_, _>>()? })
     }
 
-    /// Seals a state until `now` + [`STATE_TTL`]; `now` is in seconds of any clock that [`Sealer::open`] is given too.
+    /// Seals a state until `now` + [`STATE_TTL`]; `now` is in seconds of the clock that whoever opens it has too:
+    /// this process after a restart, or another instance.
     pub fn seal(&self, binding: Binding, held: Held, now: u64) -> Result<String, Invalid> {
         if matches!(&held, Held::Upstream(state) if state.len() > STATE_FROM_UPSTREAM_MAX) {
             return Err(Invalid);

@@ -85,9 +85,10 @@ pub enum Came {
 pub struct NotHeld;
 
 impl Suspended {
-    /// An empty table.
-    pub fn new(metrics: Arc<Metrics>) -> Self {
-        Self(Arc::new(Shared { calls: DashMap::new(), next: AtomicU64::new(1), tasks: Mutex::default(), metrics }))
+    /// An empty table. Keys count from `first`, a random number: several processes may share the key that seals them, and
+    /// a state must not name a call of another process, before a restart or at another instance.
+    pub fn new(metrics: Arc<Metrics>, first: u64) -> Self {
+        Self(Arc::new(Shared { calls: DashMap::new(), next: AtomicU64::new(first), tasks: Mutex::default(), metrics }))
     }
 
     /// Runs a leg, and holds it as soon as its upstream asks something. `patience` is how long a client may stay away.

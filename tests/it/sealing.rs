@@ -76,3 +76,44 @@ async fn instances_with_the_same_keys_take_each_others_states_while_a_key_is_rep
         gateway.stop().await;
     }
 }
+
+/// An instance that has run for hours and one that has just started agree on when a state runs out.
+#[tokio::test]
+async fn how_long_an_instance_has_run_does_not_matter_to_a_state() {
+    let upstream = asker().await;
+    let old = Gateway::with(with_keys(&upstream, &[OLD])).await;
+    old.wait_state("s", "ready").await;
+    tokio::time::pause();
+    tokio::time::advance(std::time::Duration::from_secs(2 * 3600)).await;
+    tokio::time::resume();
+    let young = Gateway::with(with_keys(&upstream, &[OLD])).await;
+    let (by_old, by_young) = (asked(&old).await, asked(&young).await);
+    answered(&young, &by_old).await;
+    answered(&old, &by_young).await;
+    old.stop().await;
+    young.stop().await;
+}
+
+/// Instances share keys, not calls: a state names a call of the process that sealed it, never one of another.
+#[tokio::test]
+async fn a_call_that_waits_at_one_instance_is_not_taken_for_one_at_another() {
+    let form = json!({"message": "?", "requestedSchema": {"type": "object", "properties": {}}}).to_string();
+    let steps = [Step::Ask("elicitation/create".into(), form), Step::Answers];
+    let upstream = Upstream::http(Script::new("s").tool("ask", steps).legacy_only()).await;
+    let (one, other) =
+        (Gateway::with(with_keys(&upstream, &[OLD])).await, Gateway::with(with_keys(&upstream, &[OLD])).await);
+    let answer = |first: &Value| {
+        let key = first["inputRequests"].as_object().expect("questions").keys().next().expect("one").clone();
+        let answers = json!({ key: {"action": "accept", "content": {}} });
+        json!({"name": "s__ask", "arguments": {}, "requestState": first["requestState"], "inputResponses": answers})
+    };
+    let call = json!({"name": "s__ask", "arguments": {}});
+    let at_one = client(&one).result("tools/call", call.clone()).await;
+    let at_other = client(&other).result("tools/call", call).await;
+    let misled = client(&other).request("tools/call", answer(&at_one)).await;
+    assert_eq!(misled["error"]["code"], -32602, "{misled}");
+    answered(&other, &answer(&at_other)).await;
+    answered(&one, &answer(&at_one)).await;
+    one.stop().await;
+    other.stop().await;
+}
