@@ -18,6 +18,7 @@ pub mod handle;
 pub mod leg;
 mod listen;
 pub mod listing;
+mod moment;
 pub mod notices;
 pub mod question;
 pub mod status;

@@ -252,7 +252,7 @@ impl Start {
         let Some(replay) = visit.replay() else { return Self::default() };
         let track = replay.open(is_standalone, Instant::now());
         let mut head = Vec::new();
-        if visit.session().revision.has_priming() {
+        if visit.session().revision.has_priming_events() {
             sse::priming(&mut head, &track.beginning().to_string(), Some(RETRY_MS));
         }
         Self { track: Some(track), head }

@@ -82,11 +82,6 @@ impl Revision {
         matches!(self, V2025_03_26 | V2025_06_18 | V2025_11_25)
     }
 
-    /// Streams may begin with an event without data; readers of earlier revisions take it for JSON and fail.
-    pub const fn has_priming(self) -> bool {
-        matches!(self, V2025_11_25)
-    }
-
     /// JSON-RPC batches may be received.
     pub const fn has_batches(self) -> bool {
         matches!(self, V2025_03_26)

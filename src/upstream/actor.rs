@@ -27,6 +27,7 @@ use super::backoff::Backoff;
 use super::dial::{Dialler, Live};
 use super::error::DialError;
 use super::handle::{Command, Handle, INBOX, Shared, SubscribeError};
+use super::moment::until;
 use super::notices::Notices;
 use super::status::{Phase, Status};
 use super::subscriptions::Subscriptions;
@@ -274,13 +275,6 @@ fn while_away(subscriptions: &mut Subscriptions, level: &mut Option<Level>, comm
         Command::Level { level: wanted, .. } => *level = Some(level.map_or(wanted, |l| l.min(wanted))),
     }
     false
-}
-
-async fn until(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => sleep_until(moment).await,
-        None => std::future::pending().await,
-    }
 }
 
 async fn withdraw(plan: &Plan, at: &mut Option<Instant>) {

@@ -151,11 +151,12 @@ impl Leg {
                     biased;
                     // A server may answer on another stream of the session, and a lost connection ends every leg.
                     answer = &mut self.waiting => answer.unwrap_or(Err(CallError::Lost { sent: true })),
-                    answer = link.exchange(wire, self.id, self.speaking.or(wire.revision()), &out) => match answer {
-                        Ok(Some(text)) => Ok(text),
-                        Err(error) => Err(error),
-                        Ok(None) => self.answer_elsewhere().await,
-                    },
+                    answer = link.exchange(wire, self.id, self.speaking.or(wire.revision()), &out) => {
+                        match answer.transpose() {
+                            Some(answer) => answer,
+                            None => self.answer_elsewhere().await,
+                        }
+                    }
                 };
                 if !matches!(answer, Err(CallError::Lost { .. })) {
                     // Answered on its own stream, so nothing is left to cancel.

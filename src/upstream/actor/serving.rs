@@ -1,6 +1,7 @@
 //! The actor while it is connected: lists are read, notices heard, resources watched, the era checked once more.
 //!
-//! What has to do with watched resources is in [`watched`]. Everything slow is a future in [`Serving::work`], so the loop never waits for the upstream.
+//! What has to do with watched resources is in [`watched`]. Everything slow is a future in [`Serving::work`], so the loop
+//! never waits for the upstream.
 
 mod watched;
 
@@ -13,8 +14,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep, sleep_until};
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use super::super::connection::Connection;
@@ -25,11 +26,12 @@ use super::super::handle::{Command, SubscribeError};
 use super::super::leg::{Leg, Limits};
 use super::super::listen::Listening;
 use super::super::listing::{self, Listed};
+use super::super::moment::until;
 use super::super::notices::Pending;
 use super::super::status::Phase;
 use super::super::subscriptions::Subscriptions;
 use super::super::wire::Unobserved;
-use super::{Actor, next_dice, until};
+use super::{Actor, next_dice};
 use crate::catalog::{Changed, Contribution, Kind, List, Offer, PendingGuard, Update};
 use crate::protocol::capability::ClientCapabilities;
 use crate::protocol::jsonrpc::{self, Message, Reading};
@@ -73,8 +75,6 @@ pub(super) struct Serving {
     /// Lists in a row that could not be read; one attempt to read them again is under way if there are any.
     unread: u32,
     expiry: Expiry,
-    /// Dropped, it ends the wait for what `expiry` says.
-    waiting: Option<DropGuard>,
     listening: Option<Listening>,
     /// Who waits for the upstream's word on a resource, by URI.
     subscribing: BTreeMap<Box<str>, Vec<oneshot::Sender<Result<(), SubscribeError>>>>,
@@ -87,7 +87,6 @@ pub(super) struct Serving {
 enum Done {
     Listed(Vec<Listed>, Vec<PendingGuard>),
     Reread(Changed),
-    Expired,
     Subscribed { uris: Vec<Box<str>>, result: Result<(), SubscribeError> },
     Nothing,
     Probed { modern: bool, certain: bool, attempt: usize },
@@ -113,7 +112,6 @@ impl Serving {
             again: (Changed::NONE, Vec::new()),
             unread: 0,
             expiry: Expiry::default(),
-            waiting: None,
             listening: None,
             subscribing: BTreeMap::new(),
             outdated: false,
@@ -142,6 +140,10 @@ impl Serving {
                 Some(done) = self.work.next() => if let Some(exit) = self.done(actor, done).await { return exit },
                 pending = notices.take() => self.noticed(actor, pending),
                 () = until(forsaken) => self.leave_forsaken(actor),
+                // Nobody waits for it: lists are answered from what there is meanwhile.
+                () = until(self.expiry.next()), if !self.refreshing => {
+                    self.refresh(actor, self.expiry.due(Instant::now()), Vec::new());
+                }
             }
         }
     }
@@ -246,9 +248,6 @@ impl Serving {
                 let guard = actor.plan.catalog.pending(&actor.plan.source.name);
                 self.refresh(actor, changed, vec![guard]);
             }
-            // Nobody waits for it: lists are answered from what there is meanwhile.
-            Done::Expired if self.refreshing => {}
-            Done::Expired => self.refresh(actor, self.expiry.due(Instant::now()), Vec::new()),
             Done::Subscribed { uris, result } => {
                 uris.into_iter().for_each(|uri| self.subscribed(actor, uri, result));
             }
@@ -325,7 +324,6 @@ impl Serving {
         });
         self.refreshing = false;
         self.reread(unread);
-        self.wait_for_expiry();
         let (changed, guards) = std::mem::replace(&mut self.again, (Changed::NONE, Vec::new()));
         if changed.any() {
             self.refresh(actor, changed, guards);
@@ -338,22 +336,6 @@ impl Serving {
         let changed = self.offer.list(kind).is_none_or(|old| old.items != list.items);
         self.expiry.read(kind, &list, self.connection.era(), changed, Instant::now(), actor.dice);
         self.offer.set(kind, list);
-    }
-
-    /// One wait at a time, for whatever is due first.
-    fn wait_for_expiry(&mut self) {
-        let stop = CancellationToken::new();
-        self.waiting = Some(stop.clone().drop_guard());
-        let Some(next) = self.expiry.next() else { return };
-        self.work.push(
-            async move {
-                tokio::select! {
-                    () = stop.cancelled() => Done::Nothing,
-                    () = sleep_until(next) => Done::Expired,
-                }
-            }
-            .boxed(),
-        );
     }
 
     /// A downstream got a list whose time had run out.

@@ -8,12 +8,13 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::protocol::clipped::whose;
 use crate::protocol::framing::lines::{LineDecoder, encode_line};
+use crate::upstream::moment::until;
 use crate::upstream::wire::Wire;
 
 /// Read at a time; a pipe holds 64 KiB.
@@ -60,13 +61,6 @@ pub async fn read(wire: Arc<Wire>, mut input: impl AsyncRead + Unpin + Send, lif
     }
     debug!(server = %wire.server, "the server closed its output");
     wire.close();
-}
-
-async fn until(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => sleep_until(moment).await,
-        None => std::future::pending().await,
-    }
 }
 
 /// Writes what the outbox holds, several messages at a time, until the connection closes. Dropping `output` at the end

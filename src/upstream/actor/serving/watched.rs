@@ -11,13 +11,13 @@ use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::super::super::connection::Connection;
-use super::super::super::handle::SubscribeError;
-use super::super::super::listen;
 use super::{Actor, Done, Serving, own_request};
 use crate::protocol::jsonrpc::{self, Message, Outcome, Reading};
 use crate::protocol::method::Method;
 use crate::protocol::object::ObjectWriter;
+use crate::upstream::connection::Connection;
+use crate::upstream::handle::SubscribeError;
+use crate::upstream::listen;
 
 /// How long a change of what we listen for may take before subscribers are told that it works.
 const LISTEN_WAIT: Duration = Duration::from_secs(3);
@@ -81,15 +81,13 @@ impl Serving {
         self.work.push(watching.map(|result| Done::Subscribed { uris: vec![uri], result }).boxed());
     }
 
-    /// The upstream's word on a resource reaches everybody who waits for it. Who left meanwhile has
-    /// unsubscribed already.
+    /// The upstream's word on a resource reaches everybody who waits for it. Who left meanwhile has unsubscribed already.
     pub(super) fn subscribed(&mut self, actor: &mut Actor, uri: Box<str>, result: Result<(), SubscribeError>) {
         for done in self.subscribing.remove(&uri).into_iter().flatten() {
             let _ = done.send(result);
         }
-        match result {
-            Ok(()) => {}
-            Err(_) => actor.subscriptions.forget(&uri),
+        if result.is_err() {
+            actor.subscriptions.forget(&uri);
         }
     }
 
