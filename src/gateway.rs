@@ -115,6 +115,16 @@ pub enum Peer {
     Modern(ModernPeer),
 }
 
+impl Peer {
+    /// What it can be asked and can show.
+    pub fn capabilities(&self) -> &ClientCapabilities {
+        match self {
+            Self::Legacy(session) => &session.capabilities,
+            Self::Modern(peer) => &peer.capabilities,
+        }
+    }
+}
+
 /// What one modern request says of its sender.
 #[derive(Clone, Debug, Default)]
 pub struct ModernPeer {
@@ -132,10 +142,7 @@ impl Caller {
 
     /// What it can be asked and can show.
     pub fn capabilities(&self) -> &ClientCapabilities {
-        match &self.peer {
-            Peer::Legacy(session) => &session.capabilities,
-            Peer::Modern(peer) => &peer.capabilities,
-        }
+        self.peer.capabilities()
     }
 
     /// The revision that it speaks.
@@ -196,16 +203,13 @@ impl Gateway {
         principal: Principal,
         session_id: Box<str>,
     ) -> Result<(Arc<Session>, Reply), Reply> {
-        let fail = |e: &GatewayError| {
-            self.count_refusal(e);
-            Err(e.reply(request.id.as_raw(), Method::Initialize, Era::Legacy, ""))
-        };
+        let fail = |e| Err(self.failed(&e, request, Method::Initialize, Era::Legacy));
         if self.0.draining.is_cancelled() {
-            return fail(&GatewayError::Draining);
+            return fail(GatewayError::Draining);
         }
         let params = request.params.object();
         let Some(asked) = params.and_then(|p| p.string("protocolVersion")) else {
-            return fail(&GatewayError::Params("protocolVersion is missing or not a string"));
+            return fail(GatewayError::Params("protocolVersion is missing or not a string"));
         };
         let revision = Revision::negotiate_legacy(&asked);
         let declared = params.and_then(|p| p.get("capabilities")).map(ClientCapabilities::parse);
@@ -250,10 +254,7 @@ impl Gateway {
         };
         let (reply, outcome) = match answered {
             Ok(reply) => (reply, label::Outcome::Ok),
-            Err(e) => {
-                self.count_refusal(&e);
-                (e.reply(request.id.as_raw(), method, caller.era(), &self.0.server_info), e.outcome())
-            }
+            Err(e) => (self.failed(&e, request, method, caller.era()), e.outcome()),
         };
         record.end(outcome, Instant::now());
         reply
@@ -265,10 +266,12 @@ impl Gateway {
         tracing::debug!(session = session.key, method = %notification.method, "a notification was ignored");
     }
 
-    fn count_refusal(&self, error: &GatewayError) {
+    /// The reply to a request that got no answer; counted where it was turned away.
+    fn failed(&self, error: &GatewayError, request: &Request<'_>, method: Method, era: Era) -> Reply {
         if let Some(reason) = error.refusal() {
             self.0.metrics.refusal(reason);
         }
+        error.reply(request.id.as_raw(), method, era, &self.0.server_info)
     }
 
     /// Cancelled when the gateway begins to go away.

@@ -86,8 +86,9 @@ impl Exchange {
         })
     }
 
-    /// The client came back: from now on it is reached by `voice`. Progress goes on where it was.
-    pub fn continue_on(&self, voice: Voice) {
+    /// The client came back with the request of `round`: from now on it is reached there. Progress goes on where it was.
+    pub fn continue_on(&self, round: &Self) {
+        let voice = round.voice().clone();
         let mut current = self.voice();
         *current = Voice { progress: current.progress, ..voice };
     }
@@ -109,10 +110,7 @@ impl Exchange {
 
     /// Why the client cannot be asked this; `None` if it can.
     fn refusal(&self, asked: &Question) -> Option<(i64, &'static str)> {
-        match &self.peer {
-            Peer::Legacy(session) => refusal(&session.capabilities, &asked.method, &asked.params),
-            Peer::Modern(peer) => refusal(&peer.capabilities, &asked.method, &asked.params),
-        }
+        refusal(self.peer.capabilities(), &asked.method, &asked.params)
     }
 
     fn voice(&self) -> MutexGuard<'_, Voice> {

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use super::answer;
 use super::error::GatewayError;
-use super::exchange::{Voice, refusal};
+use super::exchange::refusal;
 use super::rounds::{self, Retry};
 use super::service::{Call, Ended};
 use super::session::Session;
@@ -20,13 +20,14 @@ use super::state::{Binding, Held, digest};
 use super::suspended::Attached;
 use super::{Gateway, Peer, Reply};
 use crate::protocol::object::{Object, ObjectWriter, is_object};
+use crate::protocol::revision::Era;
 use crate::telemetry::metrics::label;
 use crate::upstream::error::CallError;
 
 impl Gateway {
     /// A modern client's request may bring answers and a state back. A state that is not ours, or not for this request,
     /// is refused, and nothing runs.
-    pub(super) fn take_back(&self, call: &mut Call<'_, '_>, voice: Voice) -> Result<(), GatewayError> {
+    pub(super) fn take_back(&self, call: &mut Call<'_, '_>) -> Result<(), GatewayError> {
         let responses = match call.params.get("inputResponses") {
             None => Object::default(),
             Some(raw) => answers(raw).ok_or(GatewayError::Params("inputResponses is not an object of objects"))?,
@@ -43,7 +44,7 @@ impl Gateway {
                     attached.step_back();
                     return Err(GatewayError::Params(wrong));
                 }
-                attached.exchange().continue_on(voice);
+                attached.exchange().continue_on(&call.exchange);
                 call.resumed = Some(attached);
             }
         }
@@ -63,7 +64,7 @@ impl Gateway {
         let (key, round) = attached.leave();
         let sealed = self.0.sealer.seal(binding(call), Held::Call { key, round }, self.seconds());
         let state = sealed.map_err(|_| GatewayError::State)?;
-        let text = answer::write_result(&result, self.wanted(call), Some(&state));
+        let text = answer::write_result(&result, self.wanted(call, Era::Modern), Some(&state));
         Ok(Ended { reply: Reply::result(text), outcome: label::Outcome::Ok })
     }
 
@@ -85,7 +86,7 @@ impl Gateway {
         }
         let sealed = state.map(|state| self.0.sealer.seal(binding(call), Held::Upstream(state), self.seconds()));
         let sealed = sealed.transpose().map_err(|_| broken("its requestState is too long"))?;
-        let text = answer::write_result(result, self.wanted(call), sealed.as_deref());
+        let text = answer::write_result(result, self.wanted(call, Era::Modern), sealed.as_deref());
         Ok(Ended { reply: Reply::result(text), outcome: label::Outcome::Ok })
     }
 

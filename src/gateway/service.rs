@@ -74,10 +74,7 @@ impl Gateway {
         headers: Option<&HeaderMap>,
         outlet: &Outlet,
     ) -> Reply {
-        let fail = |e: &GatewayError| {
-            self.count_refusal(e);
-            e.reply(request.id.as_raw(), method, caller.era(), &self.0.server_info)
-        };
+        let fail = |e: &GatewayError| self.failed(e, request, method, caller.era());
         let empty = Object::default();
         let params = request.params.object().unwrap_or(&empty);
         let target = match Target::read(method, params) {
@@ -99,11 +96,11 @@ impl Gateway {
         let now = Instant::now();
         let record = handle.metrics().calls.begin(method, caller.era(), now);
         let voice = Voice::new(caller, outlet, RequestMeta::read(Some(params)).progress_token);
-        let exchange = Exchange::new(server.clone(), caller, voice.clone());
+        let exchange = Exchange::new(server.clone(), caller, voice);
         let (id, retry) = (request.id.as_raw(), Retry::default());
         let mut call =
             Call { method, params, id, caller, route, handle, exchange, retry, resumed: None, rounds: 0, waits: 0 };
-        let ended = match self.prepare(&mut call, headers, voice) {
+        let ended = match self.prepare(&mut call, headers) {
             Ok(()) => self.carry(&mut call).await,
             Err(error) => Err(error),
         };
@@ -125,7 +122,7 @@ impl Gateway {
     }
 
     /// Checks that need the route: mirrored parameters, answers to questions, and the state that came back.
-    fn prepare(&self, call: &mut Call<'_, '_>, headers: Option<&HeaderMap>, voice: Voice) -> Result<(), GatewayError> {
+    fn prepare(&self, call: &mut Call<'_, '_>, headers: Option<&HeaderMap>) -> Result<(), GatewayError> {
         if !call.method.may_ask() {
             return Ok(());
         }
@@ -135,7 +132,7 @@ impl Gateway {
         }
         match call.caller.era() {
             Era::Legacy => Ok(()),
-            Era::Modern => self.take_back(call, voice),
+            Era::Modern => self.take_back(call),
         }
     }
 
@@ -218,8 +215,7 @@ impl Gateway {
             return Err(broken("it is not a JSON-RPC response"));
         };
         let Outcome::Result(result) = &response.outcome else {
-            let wanted = Wanted { from: era, ..self.wanted(call) };
-            let reply = answer::write(&response.outcome, wanted);
+            let reply = answer::write(&response.outcome, self.wanted(call, era));
             return Ok(Some(Ended { reply, outcome: label::Outcome::RpcError }));
         };
         if era == Era::Modern {
@@ -235,19 +231,18 @@ impl Gateway {
         }
         let failed = call.method == Method::ToolsCall && answer::is_tool_error(result);
         let outcome = if failed { label::Outcome::ToolError } else { label::Outcome::Ok };
-        let wanted = Wanted { from: era, ..self.wanted(call) };
-        Ok(Some(Ended { reply: answer::write(&response.outcome, wanted), outcome }))
+        Ok(Some(Ended { reply: answer::write(&response.outcome, self.wanted(call, era)), outcome }))
     }
 
-    /// What an answer to this call is written for, if it is in modern form: a modern upstream's, or our own.
-    pub(super) fn wanted<'w>(&'w self, call: &'w Call<'_, '_>) -> Wanted<'w> {
+    /// What an answer to this call is written for, which has the form of era `from`.
+    pub(super) fn wanted<'w>(&'w self, call: &'w Call<'_, '_>, from: Era) -> Wanted<'w> {
         let source = call.route.source;
         let prefixed = call.caller.endpoint == Endpoint::Merged;
         Wanted {
             id: call.id,
             method: call.method,
             revision: call.caller.revision(),
-            from: Era::Modern,
+            from,
             uri: call.params.get("uri"),
             is_retry: call.params.has("requestState") || call.params.has("inputResponses"),
             server_info: &self.0.server_info,
